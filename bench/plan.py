@@ -51,15 +51,13 @@ def main() -> int:
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_permissions, rollout_settings
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
     from support.fleet.hosts import NEW_DIGEST, host
     from support.fleet.planning import asked
@@ -72,19 +70,19 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
     request = cluster.request
     cluster.request = lambda method, path, **params: calls.append((method, path)) or request(method, path, **params)
     rollout_permissions.check_readable(cluster, "npu-operator")
-    snapshot = rollout_snapshot.FleetSnapshot.read(cluster, ["registry.example"])
+    snapshot = fleet_snapshot.FleetSnapshot.read(cluster, ["registry.example"])
     read = time.monotonic() - begun
     slots = maintenance_slots.Slots(cluster, "npu-operator", kube_retry.Clock()).view()
     lookups = rollout_settings.Lookups(
         resolve=lambda reference, config, machine: NEW_DIGEST,
         size=lambda *_args: 2**30,
-        support=fleet_support.judge,
+        support=mindcluster_support.judge,
         confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
     settings = asked()
     plan = rollout_planner.make(hosts, snapshot, slots, settings, lookups)
-    table = rollout_table.table(plan)
+    table = plan_table.table(plan)
     seconds, cpu = time.monotonic() - begun, time.process_time() - cpu
     dry_runs = sum(path.endswith("/eviction") for _method, path in calls)
     print("%d nodes, %d pods: %s" % (arguments.nodes, arguments.pods, table[-1]))

@@ -22,7 +22,7 @@ sys.path[:0] = [str(HERE / "dev"), str(HERE / "lab")]
 
 from testrun.runner import Interrupted, Runner  # noqa: E402
 
-SUPPORT = HERE / "plugins" / "plugin_utils" / "_fleet" / "support.yml"
+SUPPORT = HERE / "plugins" / "plugin_utils" / "_mindcluster" / "support.yml"
 # What each does is in the script of its name.
 STEPS = {"names": ("dev/ansible-names",), "unit": ("dev/unit",), "sanity": ("dev/sanity",), "lab": ("dev/molecule", "default")}
 

@@ -13,7 +13,7 @@ import yaml
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 README = CHECKOUT / "README.md"
-SUPPORT = CHECKOUT / "plugins" / "plugin_utils" / "_fleet" / "support.yml"
+SUPPORT = CHECKOUT / "plugins" / "plugin_utils" / "_mindcluster" / "support.yml"
 BEGIN = "<!-- made of support.yml by `make requirements` -->\n"
 END = "<!-- end -->\n"
 DISTRIBUTIONS = {"openeuler": "openEuler", "kylin": "Kylin", "ubuntu": "Ubuntu"}

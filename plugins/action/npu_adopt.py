@@ -11,11 +11,11 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import survey as adopt_survey
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import findings as adopt_findings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption import Adoption
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.plan import Plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption_plan import Plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.turn import Turn
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -43,7 +43,7 @@ class ActionModule(HostsAction):
         clock = cluster.clock
         pace = Pace(params["max_unavailable"], params["timeout"])
         found, plan, adoption = self._look(cluster, cluster.nodes(), params, pace, clock)
-        conflicts = plan.conflicts + adopt_survey.refused(cluster, found.found)
+        conflicts = plan.conflicts + adopt_findings.refused(cluster, found.found)
         if conflicts and params["act"]:
             raise _refusal(conflicts)
         todo = adoption.todo(plan.due)
@@ -74,9 +74,9 @@ class ActionModule(HostsAction):
     @staticmethod
     def _look(
         cluster: AnyCluster, nodes: Mapping[str, Object], params: dict[str, Any], pace: Pace, clock: kube_retry.Clock
-    ) -> tuple[adopt_survey.Survey, Plan, Adoption]:
+    ) -> tuple[adopt_findings.Survey, Plan, Adoption]:
         back, namespace = params["state"] == "returned", params["namespace"]
-        found = adopt_survey.look(cluster, namespace, params["device_plugin_settings"], back)
+        found = adopt_findings.look(cluster, namespace, params["device_plugin_settings"], back)
         plan = Plan(found, params["hosts"], nodes, cluster.list("/api/v1/pods"), back)
         return found, plan, Adoption(cluster, found, namespace, params["components"], back, pace, _display.display, clock)
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import UPGRADE_REASON
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import component_order, installed_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import component_order, installed_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import UPGRADE_REASON
 
 
 class ActionModule(HostsAction):
@@ -28,10 +28,10 @@ class ActionModule(HostsAction):
         "stack": {
             "type": "dict",
             "default": {},
-            "options": {part: {"type": "bool", "default": False} for part in fleet_stack.PARTS},
+            "options": {part: {"type": "bool", "default": False} for part in mindcluster_stack.PARTS},
         },
         "heed_halt": {"type": "bool", "default": False},
-        "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
+        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -44,10 +44,10 @@ class ActionModule(HostsAction):
         found = installed_components.look(
             cluster, params["hosts"], nodes, params["namespace"], enabled, maintenance_halt.binds(halted, UPGRADE_REASON)
         )
-        mindcluster = any(deployed for name, deployed in found["deploy"].items() if name != "node_agent")
+        of_mindcluster = any(deployed for name, deployed in found["deploy"].items() if name != "node_agent")
         ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         return dict(
             found,
-            train=params["mindcluster_train"] if mindcluster else None,
-            unfit=component_order.unfit(params["mindcluster_train"], ours) if mindcluster else [],
+            train=params["mindcluster_train"] if of_mindcluster else None,
+            unfit=component_order.unfit(params["mindcluster_train"], ours) if of_mindcluster else [],
         )

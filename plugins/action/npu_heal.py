@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import check_variables, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 

@@ -14,11 +14,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recoveries as heal_recoveries
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import watch as heal_watch
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import check_variables, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import check_variables, plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.recovery_plan import HealPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 show_lines_at_once()

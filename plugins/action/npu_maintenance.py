@@ -17,14 +17,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 # What ``until`` may say beside the steps.

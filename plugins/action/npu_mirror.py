@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, host_packages, places, table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying, host_packages, mirror_table, places
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.package_files import JoinedSource, PackageFiles, is_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import (
@@ -93,10 +93,10 @@ class ActionModule(ControllerAction):
             "images": [step.result() for step in copy.steps],
             "missing": copy.size,
             "checksum": checksum,
-            "table": table.table(copy.steps),
+            "table": mirror_table.table(copy.steps),
             "bundle": isinstance(destination, Bundle),
             "packages": [] if isinstance(destination, Bundle) else _packages(copy),
-            "msg": table.summary(copy.steps, changed),
+            "msg": mirror_table.summary(copy.steps, changed),
         }
 
 

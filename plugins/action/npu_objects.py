@@ -10,7 +10,7 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_rollout import DaemonSetRollout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.deployment_rollout import DeploymentRollout
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry

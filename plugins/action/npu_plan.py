@@ -13,24 +13,21 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored impo
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import declared_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declared_kinds, workload_search
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_permissions, rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan import RolloutPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks, driver_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, resolve
 
 _display = Display()
@@ -66,7 +63,7 @@ class ActionModule(HostsAction):
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing: list[tuple[Any, ...]] = []
         missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
-        snapshot = rollout_snapshot.FleetSnapshot.read(
+        snapshot = fleet_snapshot.FleetSnapshot.read(
             cluster, _registries(params["hosts"]), params["namespace"], settings.policy.dra_drivers
         )
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()
@@ -75,7 +72,7 @@ class ActionModule(HostsAction):
         if settings.park:
             # What is parked needs no eviction, and no room elsewhere.
             declared, policy = declared_kinds.parse(given["workload_kinds"]), settings.policy
-            resources = fleet_offers.resources(host.get("facts") or Facts() for host in params["hosts"])
+            resources = node_offers.resources(host.get("facts") or Facts() for host in params["hosts"])
             found = workload_search.find(cluster, resources, params["namespace"], policy.jobs, declared, policy.dra_drivers)
             missing += workload_search.missing_permissions(cluster, found.workloads)
             snapshot = snapshot.without(found.takes_away)
@@ -83,24 +80,24 @@ class ActionModule(HostsAction):
         components = dict(params["components"], device_plugin=_device_plugin(params["components"]))
         plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, lookups, components)
         if found:
-            plan.cluster_notes += drain_parking.notes(found, plan.park)
+            plan.cluster_notes += workload_parking.notes(found, plan.park)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 
 def _lookups(
-    cluster: kube_retry.RetryingCluster, snapshot: rollout_snapshot.FleetSnapshot, may_evict: bool
+    cluster: kube_retry.RetryingCluster, snapshot: fleet_snapshot.FleetSnapshot, may_evict: bool
 ) -> rollout_settings.Lookups:
     white_list = image_white_list.WhiteList.find(cluster)
     return rollout_settings.Lookups(
         resolve=driver_image.resolve,
         size=driver_image.size,
         firmware=driver_image.firmware,
-        support=fleet_support.judge,
+        support=mindcluster_support.judge,
         confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=cluster.clock.now(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
-        own_pod=drain_pod.own_pod_name(),
+        own_pod=pod_view.own_pod_name(),
         white_list=white_list.why_not if white_list else None,
     )
 
@@ -110,7 +107,7 @@ def _device_plugin(components: dict[str, Any]) -> dict[str, Any] | None:
     settings = components.get("device_plugin_settings")
     if not settings:
         return None
-    return {"share_count": preflight_components.share_count(settings), "hot_reset": preflight_components.hot_reset(settings)}
+    return {"share_count": component_checks.share_count(settings), "hot_reset": component_checks.hot_reset(settings)}
 
 
 def _registries(hosts: list[AskedHost]) -> list[str]:
@@ -131,7 +128,7 @@ def _result(plan: RolloutPlan, on_blocked: str | None) -> dict[str, Any]:
     """The plan as a result. What stops the run is ``refusal``: a failed task would bury the table under all of the data."""
     result = dict(
         plan.result(),
-        table=rollout_table.table(plan),
+        table=plan_table.table(plan),
         due_nodes=plan.due_nodes,
         due_versions=plan.due_versions,
         settled_nodes=plan.settled_nodes,

@@ -10,21 +10,24 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
+    component_checks,
+    driver_image,
+    install_permissions,
+    node_checks,
+    stack_checks,
+    volcano_scheduler,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_images as preflight_component_images
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import components as preflight_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, node_checks
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import volcano as preflight_volcano
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 
@@ -42,8 +45,8 @@ class ActionModule(HostsAction):
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
         "exporter_settings": {"type": "dict", "default": {}},
-        "stack": fleet_stack.argument(settings={"type": "dict", "default": {}}),
-        "mindcluster_train": {"type": "str", "choices": list(fleet_mindcluster.names()), "default": fleet_mindcluster.default()},
+        "stack": mindcluster_stack.argument(settings={"type": "dict", "default": {}}),
+        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
         "image_pull_secrets": {"type": "list", "elements": "str", "default": []},
@@ -58,23 +61,23 @@ class ActionModule(HostsAction):
         cluster = kube_client.connect(params)
         namespace, device_plugin = params["namespace"], params["device_plugin"]
         policies = kube_client.has_resource(
-            cluster, "/apis/admissionregistration.k8s.io/v1", preflight_permissions.ADMISSION_POLICIES[0]
+            cluster, "/apis/admissionregistration.k8s.io/v1", install_permissions.ADMISSION_POLICIES[0]
         )
-        needed = preflight_permissions.to_install(
+        needed = install_permissions.to_install(
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
         missing = [permission for permission in needed if not cluster.may(*permission)]
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(preflight_report.report([], _may_not(missing)))
-        stack, found = params["stack"], preflight_stack.look(cluster, namespace)
+        stack, found = params["stack"], stack_checks.look(cluster, namespace)
         needed = [
             permission
-            for part in fleet_stack.PARTS
-            for permission in preflight_stack.permissions(namespace, stack[part]["enabled"], found[part], policies)
+            for part in mindcluster_stack.PARTS
+            for permission in stack_checks.permissions(namespace, stack[part]["enabled"], found[part], policies)
         ]
         missing += [permission for permission in dict.fromkeys(needed) if not cluster.may(*permission)]
         reasons = _may_not(missing)
-        reasons += preflight_components.agent_reasons(
+        reasons += component_checks.agent_reasons(
             params["node_agent"],
             params["node_agent_image"],
             params["node_agent_probe_interval"],
@@ -82,38 +85,38 @@ class ActionModule(HostsAction):
         )
         for component in ("device_plugin", "exporter"):
             if params[component]:
-                reasons += preflight_components.mindcluster_reasons(
+                reasons += component_checks.mindcluster_reasons(
                     params["mindcluster_train"],
                     "npu_" + component,
                     params[component + "_version"],
                     params[component + "_image"],
                     params[component + "_settings"],
                 )
-        brought = preflight_stack.brought(found, lambda part: stack[part]["enabled"])
+        brought = stack_checks.brought(found, lambda part: stack[part]["enabled"])
         for part, wanted in stack.items():
             if wanted["enabled"]:
                 images = {setting: wanted[setting] for setting in found[part].component.images}
-                reasons += preflight_components.mindcluster_reasons(
+                reasons += component_checks.mindcluster_reasons(
                     params["mindcluster_train"], "npu_" + part, wanted["version"], images, wanted["settings"]
                 )
-                reasons += preflight_stack.reasons(cluster, found[part], wanted["settings"], brought)
-        reasons += preflight_components.rollout_reasons(params["rollout_max_unavailable"])
+                reasons += stack_checks.reasons(cluster, found[part], wanted["settings"], brought)
+        reasons += component_checks.rollout_reasons(params["rollout_max_unavailable"])
         unable, notes = _pulled(cluster, params, bool(reasons))
         reasons += unable
         ours: Objects = []
         if device_plugin:
-            unable, more = preflight_volcano.judge(
+            unable, more = volcano_scheduler.judge(
                 cluster, params["mindcluster_train"], params["device_plugin_settings"], stack["volcano"]["enabled"]
             )
             reasons += unable
             notes += more
             daemonsets = cluster.list("/apis/apps/v1/daemonsets")
-            ours, foreign = preflight_components.device_plugins(daemonsets, namespace, params["adopting"])
+            ours, foreign = component_checks.device_plugins(daemonsets, namespace, params["adopting"])
             reasons += foreign
         nodes = cluster.nodes()
         train = params["mindcluster_train"] if device_plugin else None
-        shared = preflight_components.share_count(params["device_plugin_settings"])
-        hot_reset = preflight_components.hot_reset(params["device_plugin_settings"])
+        shared = component_checks.share_count(params["device_plugin_settings"])
+        hot_reset = component_checks.hot_reset(params["device_plugin_settings"])
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
         verdicts = preflight_checks.judge(
             params["hosts"],
@@ -132,14 +135,14 @@ class ActionModule(HostsAction):
             node_checks.hold_back(verdicts, nodes)
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
-            "ready": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.READY],
-            "no_chip": [verdict.name for verdict in verdicts if verdict.status == fleet_verdict.SKIPPED],
+            "ready": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.READY],
+            "no_chip": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.SKIPPED],
             "pause": [verdict.node_name for verdict in verdicts if verdict.vnpu_pause],
             "plan": [verdict.line() for verdict in verdicts] + ["cluster: " + note for note in notes],
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
-            "stack": preflight_stack.result(cluster, found, lambda part: stack[part]["enabled"]),
+            "stack": stack_checks.result(cluster, found, lambda part: stack[part]["enabled"]),
         }
 
 
@@ -158,7 +161,7 @@ def _pulled(cluster: kube_client.Cluster, params: dict[str, Any], refused: bool)
     return reasons + unable, notes + more
 
 
-def _may_not(missing: Iterable[preflight_permissions.Permission]) -> list[str]:
+def _may_not(missing: Iterable[install_permissions.Permission]) -> list[str]:
     return ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
 
 

@@ -11,13 +11,13 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import unhealthy_devices
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.halt import Halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import unhealthy_devices
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.halt import Halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 
 class ActionModule(HostsAction):
@@ -35,19 +35,19 @@ class ActionModule(HostsAction):
         look = functools.partial(_look, cluster, params)
         deadline = time.monotonic() + params["wait_timeout"]
         rows, storm = look()
-        while time.monotonic() < deadline and fleet_status.may_get_better(rows):
+        while time.monotonic() < deadline and report_status.may_get_better(rows):
             time.sleep(1)
             rows, storm = look()
         rollouts, told = rollout_view.read(cluster, params["namespace"], cluster.clock.now())
         halted, told_halt = _halt(cluster, params["namespace"])
-        table = fleet_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + told_halt
+        table = report_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + told_halt
         return {
             "fleet": rows,
             "storm": storm,
             "halted": halted,
             "rollouts": rollouts,
             "table": table + (["", "Component rollouts:", *("  " + line for line in told)] if told else []),
-            "problems": [fleet_status.line(row) for row in rows if row["host"] and not fleet_status.healthy(row)],
+            "problems": [report_status.line(row) for row in rows if row["host"] and not report_status.healthy(row)],
         }
 
 
@@ -66,5 +66,5 @@ def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[di
     nodes = cluster.nodes()
     now = cluster.clock.now()
     recovery = plan(params, nodes.values(), now)
-    views = fleet_status.node_views(nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes))
-    return fleet_status.rows(params["hosts"], views), recovery.storm
+    views = report_status.node_views(nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes))
+    return report_status.rows(params["hosts"], views), recovery.storm

@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 
 class ActionModule(ClusterAction):
@@ -46,5 +46,5 @@ class ActionModule(ClusterAction):
             return {"msg": "Would wait for the rollout"}
         cluster = kube_client.connect(params)
         snapshot = kube_daemonsets.wait(cluster, params["daemonsets"], params["nodes"], params["timeout"])
-        views = fleet_status.node_views(snapshot.nodes, snapshot.all_pods(), cluster.clock.now())
+        views = report_status.node_views(snapshot.nodes, snapshot.all_pods(), cluster.clock.now())
         return {"daemonsets": snapshot.summary(), "nodes": views}

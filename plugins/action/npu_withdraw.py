@@ -9,11 +9,11 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import way_back as adopt_way_back
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack_checks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
 ADMISSION_POLICIES = ("/apis/admissionregistration.k8s.io/v1", "validatingadmissionpolicies")
 
@@ -35,8 +35,8 @@ class ActionModule(ClusterAction):
         nodes = cluster.nodes()
         pods = cluster.list("/api/v1/pods")
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
-        by_claim, unknown = drain_claims.npu_users(cluster, pods, drivers)
-        held = adopt_way_back.held(cluster.list(drain_claims.DAEMONSETS))
+        by_claim, unknown = pod_claims.npu_users(cluster, pods, drivers)
+        held = adopt_way_back.held(cluster.list(pod_claims.DAEMONSETS))
         departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim, unknown, adopt_way_back.by_node(held, nodes))
         problem = withdrawal.refusal(departures, params["force"])
         if problem:
@@ -44,8 +44,8 @@ class ActionModule(ClusterAction):
         remaining = withdrawal.others(departures, nodes)
         theirs = params["device_plugin_labels"]
         left = {} if theirs else withdrawal.left(departures)
-        found = preflight_stack.look(cluster, params["namespace"])
-        stack, kept = (preflight_stack.nothing(), []) if remaining else preflight_stack.removal(cluster, found)
+        found = stack_checks.look(cluster, params["namespace"])
+        stack, kept = (stack_checks.nothing(), []) if remaining else stack_checks.removal(cluster, found)
         if not remaining or any(one.adopted_from for one in departures):
             kept = kept + adopt_way_back.left(held)
         done = withdrawal.take_back(

@@ -9,14 +9,14 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import declared_kinds, workload_kinds, workload_search
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.kind_table import Key, Stop
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declared_kinds, workload_kinds, workload_search
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park.kind_table import Key, Stop
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 _display = Display()
@@ -37,7 +37,7 @@ class ActionModule(ClusterAction):
         settings = resolve.settings("npu_upgrade", params["settings"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         clock = cluster.clock
-        parking = drain_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
+        parking = workload_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
         life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
         waiting = []
         if params["state"] == "parked":
@@ -49,7 +49,7 @@ class ActionModule(ClusterAction):
     def _park(
         self,
         cluster: kube_retry.RetryingCluster,
-        parking: drain_parking.Parking,
+        parking: workload_parking.Parking,
         life: run_liveness.Life,
         params: dict[str, Any],
         settings: dict[str, Any],
@@ -72,12 +72,12 @@ class ActionModule(ClusterAction):
         ]
         if self.check_mode:
             return []
-        return drain_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
+        return workload_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
 
     def _restore(
         self,
         cluster: kube_retry.RetryingCluster,
-        parking: drain_parking.Parking,
+        parking: workload_parking.Parking,
         life: run_liveness.Life,
         params: dict[str, Any],
         settings: dict[str, Any],
@@ -91,12 +91,12 @@ class ActionModule(ClusterAction):
         except NpuError as exc:
             (outcome.unlisted if exc.details.get("missing") is None else outcome.forbidden).append(exc.message)
         limit = settings["heartbeat_limit"]
-        drain_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display, declared)
+        workload_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display, declared)
         doubts = outcome.left or outcome.unseen or outcome.forbidden or outcome.unlisted
         if remembered and not self.check_mode and not doubts:
             declared_kinds.forget(cluster, params["namespace"])
 
-    def _result(self, outcome: drain_parking.Outcome, waiting: list[workload_kinds.Workload]) -> dict[str, Any]:
+    def _result(self, outcome: workload_parking.Outcome, waiting: list[workload_kinds.Workload]) -> dict[str, Any]:
         lines = outcome.lines()
         lines += ["still has pods: %s" % workload.label for workload in waiting]
         result = {

@@ -70,16 +70,16 @@ def npu_mindcluster(
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 
     try:
-        row = fleet_mindcluster.train(str(train or ""))
+        row = mindcluster.train(str(train or ""))
         if component:
-            row = fleet_mindcluster.component(row["name"], component, settings or {})
+            row = mindcluster.component(row["name"], component, settings or {})
     except NpuError as exc:
         raise AnsibleFilterError(exc.message) from exc
-    reasons = fleet_mindcluster.mismatches(row["name"], component, version, image) if component else []
-    reasons += filter(None, (fleet_mindcluster.no_plugin(row["name"], accelerator) for accelerator in accelerators))
+    reasons = mindcluster.mismatches(row["name"], component, version, image) if component else []
+    reasons += filter(None, (mindcluster.no_plugin(row["name"], accelerator) for accelerator in accelerators))
     if reasons:
         raise AnsibleFilterError("; ".join(reasons))
     return row

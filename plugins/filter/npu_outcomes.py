@@ -52,7 +52,7 @@ def npu_outcomes(names: Iterable[str], hostvars: Mapping[str, Any]) -> list[dict
 
 
 def _outcome(variables: Mapping[str, Any]) -> dict[str, str | None]:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import told
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import told
 
     for register in ("__npu_staged_kernels", "__npu_staged"):
         staged = variables[register] if register in variables else {}

@@ -53,11 +53,11 @@ from typing import Any
 def npu_table(hosts: list[Any], nodes: dict[str, Any], came_through: list[str]) -> list[str]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
     failed = "it failed in this run, see its message above"
     hosts = [host if host["name"] in came_through else dict(host, error=host["error"] or failed) for host in hosts]
-    return outside(fleet_status.table(fleet_status.rows([_without_next_kernel(host) for host in hosts], nodes)))
+    return outside(report_status.table(report_status.rows([_without_next_kernel(host) for host in hosts], nodes)))
 
 
 def _without_next_kernel(host: Any) -> Any:

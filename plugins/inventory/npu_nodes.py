@@ -124,8 +124,8 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.inventory import BaseInventoryPlugin, Cacheable, Constructable
 from ansible.utils.unsafe_proxy import wrap_var
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import inventory as fleet_inventory
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import inventory as node_inventory
 
 
 class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
@@ -159,7 +159,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         selector = self.get_option("label_selector")
         if not self.get_option("cache"):
             return self._read(auth, selector)
-        key = "%s_%s" % (self.get_cache_key(path), fleet_inventory.cache_identity(auth, selector, os.environ))
+        key = "%s_%s" % (self.get_cache_key(path), node_inventory.cache_identity(auth, selector, os.environ))
         if cache:
             try:
                 return self._cache[key]
@@ -171,7 +171,7 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _read(self, auth: dict[str, Any], selector: str) -> list[Any]:
         cluster = kube_client.connect(auth, "kubeconfig in the inventory source")
-        nodes = fleet_inventory.read(cluster, selector)
+        nodes = node_inventory.read(cluster, selector)
         if not nodes:
             self.display.warning("%s: no node of %s matches the label_selector %r." % (self.NAME, cluster.address, selector))
         return nodes
@@ -184,19 +184,19 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
         return self.templar.template(value)
 
     def _fill(self, nodes: list[Any]) -> None:
-        for group in fleet_inventory.standing_groups():
+        for group in node_inventory.standing_groups():
             self._add_group(group)
-        settings = fleet_inventory.InventorySettings(
+        settings = node_inventory.InventorySettings(
             address_types=tuple(self.get_option("address_types")),
             address_annotation=self.get_option("address_annotation"),
             ip_family=self.get_option("ip_family"),
             pool_label=self.get_option("pool_label"),
         )
         troubles: dict[str, list[str]] = {}
-        named, unnamed = fleet_inventory.by_name(nodes)
+        named, unnamed = node_inventory.by_name(nodes)
         for name in unnamed:
             self.display.warning("%s: %r is not a valid name of an Ansible host. The node is skipped." % (self.NAME, name))
-        for host in fleet_inventory.hosts(named, settings):
+        for host in node_inventory.hosts(named, settings):
             self._add_host(host)
             if host.trouble:
                 troubles.setdefault(host.trouble, []).append(host.name)
@@ -205,11 +205,11 @@ class InventoryModule(BaseInventoryPlugin, Constructable, Cacheable):
 
     def _add_group(self, name: str) -> None:
         self.inventory.add_group(name)
-        if name != fleet_inventory.ALL:
-            self.inventory.add_child(fleet_inventory.ALL, name)
+        if name != node_inventory.ALL:
+            self.inventory.add_child(node_inventory.ALL, name)
 
-    def _add_host(self, host: fleet_inventory.InventoryHost) -> None:
-        self.inventory.add_host(host.name, group=fleet_inventory.ALL)
+    def _add_host(self, host: node_inventory.InventoryHost) -> None:
+        self.inventory.add_host(host.name, group=node_inventory.ALL)
         for group in host.groups:
             self._add_group(group)
             self.inventory.add_child(group, host.name)

@@ -141,9 +141,8 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec, containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError

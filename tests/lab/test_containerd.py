@@ -14,8 +14,8 @@ import shutil
 import subprocess
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 from hypothesis import given

@@ -9,12 +9,12 @@ import json
 import time
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.kube.api import KubeApi
 from support.lab.workloads import Team
@@ -85,9 +85,9 @@ def until(what, seconds=60):
 def test_a_webhook_that_is_down_is_a_blocker_and_no_outage(guarded, drain, said):
     until(drain.simulate)
     (blocker,) = drain.simulate()
-    assert blocker.kind == drain_blocker.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
+    assert blocker.kind == pod_blocker.FAILING and blocker.pod.label.startswith(TEAM + "/guarded-")
     assert 'failed calling webhook "guard.example.com"' in blocker.why
-    with pytest.raises(drain_blocker.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
+    with pytest.raises(pod_blocker.Blocked, match='is not drained after 15 s: .*failed calling webhook "guard.example.com"'):
         drain.evict_others()
     assert not [sentence for sentence in said if "Trying again" in sentence]
 

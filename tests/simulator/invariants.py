@@ -13,10 +13,10 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path, rfc3339
 from simulator.host import NEW, NEWER, Host

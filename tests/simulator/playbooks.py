@@ -13,26 +13,27 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, workload_search
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import withdrawal
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import run_liveness
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.plan import RolloutPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import workload_search
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan import RolloutPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
 from simulator import asked_hosts
 from simulator.api_server import LEASE
@@ -140,7 +141,7 @@ class Playbook:
         """As npu_plan makes it."""
         asked = self._ask_all()
         settings = rollout_settings.RolloutSettings.of(self._settings, self._run.kind)
-        snapshot = rollout_snapshot.FleetSnapshot.read(self._cluster, (), NAMESPACE)
+        snapshot = fleet_snapshot.FleetSnapshot.read(self._cluster, (), NAMESPACE)
         slots = self._slots.view()
         if settings.park:
             found = workload_search.find(self._cluster, [RESOURCE], NAMESPACE, settings.policy.jobs, {})
@@ -251,8 +252,8 @@ class Playbook:
 
     # --- workloads ---
 
-    def _parking(self) -> tuple[drain_parking.Parking, run_liveness.Life]:
-        parking = drain_parking.Parking(self._cluster, self._run.name, self._clock.now())
+    def _parking(self) -> tuple[workload_parking.Parking, run_liveness.Life]:
+        parking = workload_parking.Parking(self._cluster, self._run.name, self._clock.now())
         return parking, run_liveness.Life(self._cluster, NAMESPACE, self._run.name, self._clock)
 
     def _park(self, resources: list[str]) -> bool:
@@ -262,7 +263,7 @@ class Playbook:
             if found.workloads:
                 life.begin()
             parking.park(found.workloads)
-            drain_parking.wait_until_stopped(self._cluster, found.workloads, self._clock, 120, self._say, life.beat)
+            workload_parking.wait_until_stopped(self._cluster, found.workloads, self._clock, 120, self._say, life.beat)
         except NpuError as exc:
             self._say("%s parks nothing more: %s" % (self._run.name, exc.message))
             return False
@@ -272,7 +273,7 @@ class Playbook:
         parking, life = self._parking()
         try:
             limit = self._settings["heartbeat_limit"]
-            drain_parking.restore_all(self._cluster, parking, life, self._run.name, limit, self._say, {})
+            workload_parking.restore_all(self._cluster, parking, life, self._run.name, limit, self._say, {})
             told = {entry["object"].rpartition("/")[2] for entry in parking.outcome.left}
             if not parking.outcome.unlisted:
                 self._watch.restored(self._run, told)
@@ -285,7 +286,7 @@ class Playbook:
         heal_settings = heal_settings_of(self._run.auto, self._run.slots, self._run.storm_percent)
         guards = guards_of(heal_settings)
         nodes = {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes")}
-        plan = heal_plan.make(self._ask_all(), nodes, guards, self._clock.now(), self._run.auto)
+        plan = recovery_plan.make(self._ask_all(), nodes, guards, self._clock.now(), self._run.auto)
         if plan.storm:
             self._say("%s ends: %s" % (self._run.name, plan.storm))
             return

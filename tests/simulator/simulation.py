@@ -16,7 +16,7 @@ from collections.abc import Iterator
 import greenlet
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from simulator import people
 from simulator.api_server import DEPLOYMENTS, NODES, ApiServer, Object, node_path

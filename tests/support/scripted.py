@@ -35,7 +35,7 @@ ActionModule = scripted.action(%r, ActionModule)
 ACTION = """
 import json, os, pathlib
 from ansible.plugins.action import ActionBase
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import handed_on
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import handed_on
 
 
 def action(name, real):

@@ -20,8 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
     trial,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, registration
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_runtime, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory

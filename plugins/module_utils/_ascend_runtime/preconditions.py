@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, registration
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, containerd_runtime, registration
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 

@@ -20,7 +20,7 @@ BACKUPS = "/var/lib/npuops/containerd"
 def backup_path(main, path, files, suffix=BACKUP_SUFFIX):
     """The path of the backup of the file ``path``: never one that containerd, started with ``main``, would import.
 
-    ``files``: the whole configuration, as a list of _containerd.config.ConfigFile. ``suffix``: different for each kind of edit.
+    ``files``: the whole configuration, as a list of containerd_config.ConfigFile. ``suffix``: different for each kind of edit.
     """
     beside = path + suffix
     if os.path.dirname(path) == os.path.dirname(main) and not any(file.names(beside) for file in files):

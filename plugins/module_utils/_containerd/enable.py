@@ -9,16 +9,19 @@ the edit and the restart.
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_files, generated
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    config_files,
+    containerd_config,
+    containerd_runtime,
+    generated,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri, toml_edit, toml_file
 
 
 class Switch:
-    """CDI of one ``daemon`` (a _containerd.runtime.Daemon); ``timeout``: seconds from a restart until the CRI must be ready, or
+    """CDI of one ``daemon`` (a containerd_runtime.Daemon); ``timeout``: seconds from a restart until the CRI must be ready, or
     what its distribution needs if that is more.
 
     After ``look``: ``files`` (list of ConfigFile) and ``before`` (a Dump). After ``examine``: ``edit`` (an Edit or

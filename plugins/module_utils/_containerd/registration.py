@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import os
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     config_files,
     config_secrets,
+    containerd_config,
+    containerd_runtime,
     generated,
     registration_text,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri, toml_edit, toml_file
@@ -32,7 +32,7 @@ _SHOWN = ("default_runtime_name", "runtime_type", "BinaryName", "SystemdCgroup")
 
 
 class Registration:
-    """The default runtime of one ``daemon`` (a _containerd.runtime.Daemon).
+    """The default runtime of one ``daemon`` (a containerd_runtime.Daemon).
 
     ``program``: of the runtime; ``timeout``: seconds from a restart until the CRI must be ready. After ``examine``: ``edit`` (an
     Edit or None), ``restart_required``.

@@ -37,7 +37,7 @@ def is_registered(text):
 
 
 def register(text, section, program, like):
-    """``text`` with ``program`` as the default runtime, in ``section`` (one of _containerd.config.SECTIONS).
+    """``text`` with ``program`` as the default runtime, in ``section`` (one of containerd_config.SECTIONS).
 
     ``like``: what is known of the runtime that it stands before: path within its table -> value as written.
     """

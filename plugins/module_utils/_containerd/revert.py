@@ -8,10 +8,14 @@ from __future__ import annotations
 import contextlib
 import os
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, generated
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_spec,
+    config_files,
+    containerd_config,
+    containerd_runtime,
+    generated,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file
 

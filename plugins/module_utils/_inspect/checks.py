@@ -24,10 +24,13 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     reservations,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    ascend_runtime,
+    cdi_spec,
+    containerd_config,
+    containerd_runtime,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._crio import crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
@@ -55,7 +58,7 @@ class Validation:
     """The checks of one host, with ``results`` after ``run``.
 
     root, source: location of the driver; version: required driver version, None for any; timeout: seconds for one npu-smi;
-    library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of _kubelet.kubelet_runtime.runtime_facts, if
+    library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of kubelet_runtime.runtime_facts, if
     known; fs: path of the host's /, for tests.
     """
 

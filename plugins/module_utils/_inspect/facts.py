@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     reservations,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
-from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._crio import crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._crio import runtime as crio_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._crio import crio_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
@@ -64,7 +64,7 @@ def runtime_facts(fs=""):
 
 
 def crio(fs="", runtime=None):
-    """The _crio.runtime.Daemon of the kubelet; None if it uses another runtime. ``runtime``: of runtime_facts, if they are known.
+    """The crio_runtime.Daemon of the kubelet; None if it uses another runtime. ``runtime``: of runtime_facts, if they are known.
 
     Raises NpuError if the socket is not safe to use.
     """

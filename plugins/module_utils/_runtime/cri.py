@@ -31,7 +31,7 @@ class CriError(Exception):
 
 class CriStatus:
     """``ready``: the condition RuntimeReady; ``cdi``: whether CDI is enabled in the running process, with ``cdi_spec_dirs``;
-    ``default_runtime``: (name, program) as a _containerd.config.Dump has it, None if the process does not tell.
+    ``default_runtime``: (name, program) as a containerd_config.Dump has it, None if the process does not tell.
     """
 
     def __init__(self, ready, cdi, cdi_spec_dirs, default_runtime=None):

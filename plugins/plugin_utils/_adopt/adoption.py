@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.held_daemonset import ASIDE, MOVING
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.findings import Survey
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.left_daemonset import ASIDE, MOVING
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.move import Move
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.sides import Ours, Theirs
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.survey import Survey
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
 
 _POLL_SECONDS = 1.0
 _OBSERVE_SECONDS = 60.0
@@ -48,11 +48,11 @@ class Adoption:
         moves = ["move %s" % name for name in due]
         if self._back:
             touched = [item for item in self._survey.found if ANNOTATION_ADOPTION in kube_client.annotations(item)]
-            return moves + ["restore %s" % held_daemonset.label_of(item) for item in touched]
+            return moves + ["restore %s" % left_daemonset.label_of(item) for item in touched]
         return moves + [
-            "set %s aside" % held_daemonset.label_of(item)
+            "set %s aside" % left_daemonset.label_of(item)
             for item in self._survey.found
-            if not held_daemonset.is_held(item, ASIDE) and _desired(item) <= len(due)
+            if not left_daemonset.is_held(item, ASIDE) and _desired(item) <= len(due)
         ]
 
     def carry_out(self, due: Sequence[str]) -> list[str]:
@@ -61,7 +61,7 @@ class Adoption:
             self._label_all()
         if due:
             for item in self._survey.found:
-                held_daemonset.hold(self._cluster, item, MOVING)
+                left_daemonset.hold(self._cluster, item, MOVING)
         done = ["move %s" % name for name in self._move.move(due)]
         for item in self._survey.found:
             done += self._restore(item) if self._back else self._set_aside(item)
@@ -71,37 +71,37 @@ class Adoption:
         """Nodes that are not of this run keep our components, so theirs must not come back there."""
         for name, node in self._cluster_nodes().items():
             labels = kube_client.labels(node)
-            theirs = any(held_daemonset.selects(item, labels) for item in self._survey.found)
+            theirs = any(left_daemonset.selects(item, labels) for item in self._survey.found)
             if theirs and labels.get(kube_client.LABEL_COMPONENTS) and LABEL_ADOPTED not in labels:
                 metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {LABEL_ADOPTED: "true"}}
                 self._cluster.merge_patch("/api/v1/nodes/" + name, {"metadata": metadata}, field_manager=kube_client.FIELD_MANAGER)
 
     def _set_aside(self, item: Object) -> list[str]:
-        if held_daemonset.is_held(item, ASIDE):
+        if left_daemonset.is_held(item, ASIDE):
             return []
         actual = self._observed(item)
         if _desired(actual):
             self._say(
                 "%s still runs on nodes that are not of this run, %d of them. Run this again for them"
-                % (held_daemonset.label_of(item), _desired(actual))
+                % (left_daemonset.label_of(item), _desired(actual))
             )
             return []
-        held_daemonset.hold(self._cluster, item, ASIDE)
-        return ["set %s aside" % held_daemonset.label_of(item)]
+        left_daemonset.hold(self._cluster, item, ASIDE)
+        return ["set %s aside" % left_daemonset.label_of(item)]
 
     def _restore(self, item: Object) -> list[str]:
-        if ANNOTATION_ADOPTION not in kube_client.annotations(self._cluster.get(held_daemonset.path_of(item)) or item):
+        if ANNOTATION_ADOPTION not in kube_client.annotations(self._cluster.get(left_daemonset.path_of(item)) or item):
             return []
         labels = {name: kube_client.labels(node) for name, node in self._cluster_nodes().items()}
-        left = [name for name in sorted(labels) if LABEL_ADOPTED in labels[name] and held_daemonset.selects(item, labels[name])]
+        left = [name for name in sorted(labels) if LABEL_ADOPTED in labels[name] and left_daemonset.selects(item, labels[name])]
         if left:
             self._say(
                 "%s is kept off nodes that are not of this run: %s%s. Run this again for them"
-                % (held_daemonset.label_of(item), ", ".join(left[:_MOST_NAMED]), ", ..." if len(left) > _MOST_NAMED else "")
+                % (left_daemonset.label_of(item), ", ".join(left[:_MOST_NAMED]), ", ..." if len(left) > _MOST_NAMED else "")
             )
             return []
-        held_daemonset.restore(self._cluster, item)
-        return ["restore %s" % held_daemonset.label_of(item)]
+        left_daemonset.restore(self._cluster, item)
+        return ["restore %s" % left_daemonset.label_of(item)]
 
     def _cluster_nodes(self) -> dict[str, Object]:
         return {node["metadata"]["name"]: node for node in self._cluster.each("/api/v1/nodes")}
@@ -110,9 +110,9 @@ class Adoption:
         """As soon as its controller has seen it as it is."""
         began = self._clock.monotonic()
         while True:
-            actual = self._cluster.get(held_daemonset.path_of(item))
+            actual = self._cluster.get(left_daemonset.path_of(item))
             if actual is None:
-                raise NpuError("%s was deleted. Run this again" % held_daemonset.label_of(item))
+                raise NpuError("%s was deleted. Run this again" % left_daemonset.label_of(item))
             status = actual.get("status") or {}
             seen = status.get("observedGeneration", 0) >= actual["metadata"].get("generation", 0)
             # A node that has just moved counts until the controller has looked at its label.
@@ -123,7 +123,7 @@ class Adoption:
                     return actual
                 raise NpuError(
                     "%s: the controller manager has not seen its present generation for %d s. Check whether it runs, then run this"
-                    " again" % (held_daemonset.label_of(item), _OBSERVE_SECONDS)
+                    " again" % (left_daemonset.label_of(item), _OBSERVE_SECONDS)
                 )
             self._clock.sleep(_POLL_SECONDS)
 

@@ -16,14 +16,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import sides
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.sides import Ours, Theirs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_failure
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_watch import SETTLE_SECONDS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import npu_pods
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
 
 _POLL_SECONDS = 2.0
 _ATTEMPTS = 5

@@ -8,14 +8,14 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
 
 _CHIPS = "huawei.com/"
 _LONGEST = 16 * 1024
@@ -42,7 +42,7 @@ class Theirs:
     def awaited(self, node: Object) -> list[str]:
         """The UIDs of the DaemonSets whose pods must be Ready on the node. Exporters hold up nobody."""
         labels = kube_client.labels(node)
-        return [item["metadata"]["uid"] for item in self._plugins if held_daemonset.selects(item, labels)]
+        return [item["metadata"]["uid"] for item in self._plugins if left_daemonset.selects(item, labels)]
 
 
 class Ours:
@@ -58,7 +58,7 @@ class Ours:
 
     def pods(self, cluster: AnyCluster) -> Objects:
         found = cluster.list("/api/v1/namespaces/%s/pods" % self._namespace)
-        mine = [pod for pod in found if fleet_components.daemonset_of(pod["metadata"], self._namespace)]
+        mine = [pod for pod in found if component_names.daemonset_of(pod["metadata"], self._namespace)]
         if not self._uids:
             sets = cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % self._namespace)
             self._uids = {item["metadata"]["name"]: item["metadata"]["uid"] for item in sets}

@@ -23,7 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import LEASE, new_lease
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE, new_lease
 
 ANNOTATION = "npuops.ascend/adopting"
 

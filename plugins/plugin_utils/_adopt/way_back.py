@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.foreign import ANNOTATION_ADOPTION, GIVE_BACK, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import (
+    ANNOTATION_ADOPTION,
+    GIVE_BACK,
+    LABEL_ADOPTED,
+)
 
 _ADVICE = "Give it back with %s, or delete the DaemonSet if nobody wants to go back" % GIVE_BACK
 
@@ -26,8 +30,8 @@ def by_node(found: Iterable[Object], nodes: Mapping[str, Object]) -> dict[str, l
     sources: dict[str, list[str]] = {}
     for item in found:
         for name, labels in adopted.items():
-            if held_daemonset.selects(item, labels):
-                sources.setdefault(name, []).append(held_daemonset.label_of(item))
+            if left_daemonset.selects(item, labels):
+                sources.setdefault(name, []).append(left_daemonset.label_of(item))
     return sources
 
 
@@ -35,6 +39,6 @@ def left(found: Iterable[Object]) -> list[str]:
     """Of each, that it stays as adoption has made it, as sentences."""
     return [
         "%s is kept off nodes by its node affinity, with the update strategy OnDelete, since npuops.ascend.adopt. %s"
-        % (held_daemonset.label_of(item), _ADVICE)
+        % (left_daemonset.label_of(item), _ADVICE)
         for item in found
     ]

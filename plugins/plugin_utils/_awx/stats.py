@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 MOST = 50
 
@@ -26,7 +26,11 @@ def of_install(preflight: dict[str, Any]) -> dict[str, Any]:
 
 def of_plan(plan: dict[str, Any]) -> dict[str, Any]:
     """Of the result of npu_plan."""
-    stuck = [name for name, host in plan["hosts"].items() if host["verdict"] in (fleet_verdict.BLOCKED, fleet_verdict.UNREACHABLE)]
+    stuck = [
+        name
+        for name, host in plan["hosts"].items()
+        if host["verdict"] in (maintenance_verdict.BLOCKED, maintenance_verdict.UNREACHABLE)
+    ]
     result = {
         "green": plan["green"],
         "summary": plan["summary"],
@@ -65,7 +69,7 @@ def of_recovery(report: dict[str, Any] | None) -> dict[str, Any]:
 def of_fleet(fleet: dict[str, Any]) -> dict[str, Any]:
     """Of the result of npu_status."""
     rows = fleet["fleet"]
-    not_well = [row["node"] for row in rows if row["host"] and not fleet_status.healthy(row)]
+    not_well = [row["node"] for row in rows if row["host"] and not report_status.healthy(row)]
     result = {"healthy": not not_well, "counts": _counts(row["state"] for row in rows), "storm": fleet.get("storm")}
     return _with_names(result, not_well=not_well)
 

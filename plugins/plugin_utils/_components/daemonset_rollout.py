@@ -30,7 +30,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.held_dae
     is_as_left,
     strategy_of,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import (
     ANNOTATION,
     BACK,

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import revisions as components_revisions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
 _CHIPS = "huawei.com/"
 # So many nodes are looked at for one without pods that use NPUs.
@@ -105,7 +105,7 @@ class DaemonSetView:
     def least_used(self, names: list[str]) -> str:
         """The first of the nodes on which no pod uses NPUs; if they are used on all of them, the first."""
         for name in names[:_MOST_LOOKS]:
-            if not any(pod.requests or pod.claims for pod in drain_pod.pods_of_node(self._cluster, name, self.namespace)):
+            if not any(pod.requests or pod.claims for pod in pod_view.pods_of_node(self._cluster, name, self.namespace)):
                 return name
         return names[0]
 

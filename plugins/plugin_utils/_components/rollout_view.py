@@ -18,10 +18,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
     progress_of,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 # Of the nodes whose pods are being replaced: in the result, and in a sentence.
 _MOST_NODES, _SHOWN = 500, 3
@@ -39,7 +39,7 @@ def read(cluster: AnyCluster, namespace: str, now: float) -> tuple[list[dict[str
             raise
         permission = kube_client.describe_permission("list", "daemonsets", "apps", namespace)
         return None, ["not known: the Kubernetes user may not %s" % permission]
-    ours = [item for item in daemonsets if item["metadata"]["name"] in fleet_components.DAEMONSETS]
+    ours = [item for item in daemonsets if item["metadata"]["name"] in component_names.DAEMONSETS]
     found = [view for view in (_view(cluster, item, now) for item in ours) if view]
     return found, [view["text"] for view in found]
 

@@ -9,12 +9,12 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, STATIC, Blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import DAEMONSET, MIRROR, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, STATIC, Blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.claims import HeldClaims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import DAEMONSET, MIRROR, Pod
 
 # So many dry runs of one node may fail; each may take as long as a webhook that hangs.
 _MOST_FAILING = 3
@@ -112,7 +112,7 @@ def confirm(
     budgets: Budgets,
     each: Callable[[Ask, Sequence[Pod]], Iterable[Blocker | None]] = at_once,
 ) -> list[Blocker]:
-    """Blockers (_drain.blocker.Blocker) that the API server names for pods against which nothing else speaks.
+    """Blockers (_pods.blocker.Blocker) that the API server names for pods against which nothing else speaks.
 
     ``pods``: of all nodes in question. At most 200 requests. ``each``: calls a function for each pod, as map does.
     """

@@ -14,8 +14,12 @@ from typing import NoReturn
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import pause_after
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import (
     BUDGET,
     RETURNING,
     STATIC,
@@ -24,13 +28,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker impor
     Blocker,
     told,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.budgets import Budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.claims import HeldClaims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import COMPONENT, NAMESPACE, NPU, OTHER, Pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import pause_after
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.claims import HeldClaims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import COMPONENT, NAMESPACE, NPU, OTHER, Pod
 
 # Seconds between two looks at the pods of a node. Jobs may take hours, on many nodes at once.
 _LONGEST_PAUSE = 15.0
@@ -65,7 +65,7 @@ class Drain:
         until the limit are left where they are. Their processes may hang in a driver that does not answer."""
         self._cluster, self._node, self._policy = cluster, node, policy
         self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
-        self._own_pod = drain_pod.own_pod_name()
+        self._own_pod = pod_view.own_pod_name()
         self._leave_stuck, self._namespace = leave_stuck, namespace
         self._said: str | None = None
         self._claims = HeldClaims()
@@ -121,7 +121,7 @@ class Drain:
 
     def _pods(self, afresh: bool = False) -> list[Pod]:
         """``afresh``: the claims are read again, although those of all pods are known."""
-        pods = drain_pod.pods_of_node(self._cluster, self._node, self._namespace)
+        pods = pod_view.pods_of_node(self._cluster, self._node, self._namespace)
         if afresh or not self._claims.know(pods):
             self._claims = HeldClaims.read(self._cluster, pods, self._policy.dra_drivers)
         else:

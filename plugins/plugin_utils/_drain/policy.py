@@ -9,10 +9,10 @@ import dataclasses
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import claims as drain_claims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import NPU, OTHER, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import NPU, OTHER, Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 # Seconds that a recovery waits where an upgrade may wait without a limit: what uses chips that do not respond may never end.
@@ -96,7 +96,7 @@ class DrainPolicy:
 def _dra_drivers(text: str) -> frozenset[str]:
     names = text.replace(",", " ").split()
     for name in names:
-        if not drain_claims.DRIVER_NAME.fullmatch(name):
+        if not pod_claims.DRIVER_NAME.fullmatch(name):
             raise NpuError(
                 "npu_upgrade_pod_deletion.dra_drivers names %r, which is no name of a DRA driver, such as npu.huawei.com"
                 % name[:253]

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.plan import HealPlan, UnhealthyNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.recovery_plan import HealPlan, UnhealthyNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -75,7 +75,7 @@ class _Tried:
 
 
 class Watch:
-    """``look()``: a _heal.plan.HealPlan, may raise NpuError; ``start(excluded, label)``: a Run for all that is due but the hosts
+    """``look()``: a recovery_plan.HealPlan, may raise NpuError; ``start(excluded, label)``: a Run for all that is due but the hosts
     ``excluded``, whose lines begin with ``label``; ``say(line)``; ``most``: runs at once."""
 
     def __init__(

@@ -14,18 +14,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
-    FAILED,
-    UP_TO_DATE,
-    WITHDRAWN,
-    NotDue,
-    Outcome,
-)
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, TURNED, Target
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue, Outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, Target
 
 
 class Adoption:

@@ -10,14 +10,11 @@ import random
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log, run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import recovery_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
@@ -27,8 +24,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     check_skip,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log, run_process
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import (
     AWAITING,
     BUSY,
     DEFERRED,
@@ -37,8 +37,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     NotDue,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slot_watch import SlotHolders
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch import SlotHolders
 
 # What the label says of a node with which a maintenance may begin: its host is asked then.
 _TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
@@ -266,7 +266,7 @@ class Beginning:
             self._request.reason,
             before,
             self._request.target,
-            heal_guards.recent(last.get("recoveries"), self._work.clock.now()),
+            recovery_guards.recent(last.get("recoveries"), self._work.clock.now()),
             self._request.job,
         )
         marks = last.get("times", {})

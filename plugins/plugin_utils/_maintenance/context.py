@@ -15,17 +15,17 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.node_drain import Drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokePod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import DENIAL_RETRY_SECONDS, Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import approval_event, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import Outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import PAUSED, Job, Target
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, node_log, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, Job, Target
 
 # The way forth.
 ORDER = (*maintenance_record.BEFORE_INTENT, maintenance_record.VALIDATION, maintenance_record.UNCORDON)
@@ -269,7 +269,7 @@ class Work:
     def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
         nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
-        why = identity.twins(nodes).get(self.request.node)
+        why = node_identity.twins(nodes).get(self.request.node)
         if why:
             raise WrongHost("The host of %s is not rebooted: %s." % (self.request.node, why))
 

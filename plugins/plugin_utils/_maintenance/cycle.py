@@ -17,14 +17,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked, told
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     ORDER,
@@ -43,8 +39,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import Port
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.validation import Check
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import Blocked, told
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import (
     ANSWERS,
     AWAITING,
     BUSY,
@@ -55,14 +57,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     UNDER_WAY,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.purpose import Recovered, Recovery, Upgrade
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import (
-    INTENT,
-    PAUSED,
-    TURNED,
-    VALIDATED,
-)
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.validation import Check
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import INTENT, PAUSED, TURNED, VALIDATED
 
 __all__ = ["UNTIL", "Cycle", "MaintenanceRequest", "MaintenancePolicy", "Recovery", "Upgrade"]
 

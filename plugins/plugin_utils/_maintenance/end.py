@@ -17,10 +17,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.node_log import Change
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import (
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import (
     AWAITING,
     DONE,
     FAILED,
@@ -28,7 +28,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome
     WITHDRAWN,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import LEFT, PAUSED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 
 
 class Ending:

@@ -16,12 +16,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import guards as heal_guards
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.outcome import NotDue
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import recovery_guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import NotDue
 
 
 class Recovered(Exception):
@@ -119,14 +119,14 @@ class Upgrade:
 class Recovery:
     recovers = True
 
-    def __init__(self, guards: heal_guards.Guards) -> None:
-        """``guards``: _heal.guards.Guards."""
+    def __init__(self, guards: recovery_guards.Guards) -> None:
+        """``guards``: _maintenance.recovery_guards.Guards."""
         self._guards = guards
         self.most_at_once = guards.max_parallel
 
     def check_due(self, node: Object, now: float) -> None:
         if wedged_annotation.of(node) is None:
-            if heal_guards.left(node):
+            if recovery_guards.left(node):
                 return  # only its cordon is to be given back
             raise NotDue(maintenance_outcome.ANSWERS, "Its chips respond again.")
         why = self._guards.tired(node, now)
@@ -157,7 +157,7 @@ class Recovery:
 
     @staticmethod
     def needs_reboot(node: Object) -> bool:
-        return wedged_annotation.of(node) is not None or not heal_guards.left(node)
+        return wedged_annotation.of(node) is not None or not recovery_guards.left(node)
 
     def begin(self, record: Record, node: Object, view: View, now: str) -> Record:
         record["due"] = maintenance_record.state(node)

@@ -12,11 +12,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable, on_trial
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 
@@ -161,7 +161,7 @@ class Check:
     def _devices_per_chip(self) -> int:
         work = self._work
         pods = work.cluster.list("/api/v1/pods", field_selector="spec.nodeName=" + work.request.node)
-        plugins = fleet_components.DEVICE_PLUGINS.values()
+        plugins = component_names.DEVICE_PLUGINS.values()
         return shared_chips.devices_per_chip(
-            pod for pod in pods if fleet_components.daemonset_of(pod["metadata"], work.request.namespace) in plugins
+            pod for pod in pods if component_names.daemonset_of(pod["metadata"], work.request.namespace) in plugins
         )

@@ -27,8 +27,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image import manife
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import image as mirror_image
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import mirrored_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored_image import Image
 
 LAYOUT, INDEX, SUMS = "oci-layout", "index.json", "SHA256SUMS"
 _BLOBS = "blobs/sha256"
@@ -127,7 +127,7 @@ class Bundle:
                     raise ImageNotFound(f"{self._blob(wanted)} is missing")
                 return self._manifest(wanted, str(reference))
 
-            yield mirror_image.read(reference, read_one, signature=_is_signature(reference))
+            yield mirrored_image.read(reference, read_one, signature=_is_signature(reference))
 
     def _entries(self) -> list[tuple[Reference, str]]:
         """Name and digest of each image in index.json; signatures first."""

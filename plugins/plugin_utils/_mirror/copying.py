@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_erro
     RegistryError,
     RegistryUnreachable,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored_image import Image
 
 # Layers at once. More do not make a registry faster, and each may need its size on the controller's disk.
 _AT_ONCE = 4

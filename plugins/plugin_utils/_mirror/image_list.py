@@ -12,8 +12,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import host_packages
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import REGISTRY, WEB, PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_package, other_kernels
@@ -107,7 +107,7 @@ class ImageList:
         for part, name in _MINDCLUSTER:
             if params[part]:
                 self._add_component(train, part, name, params[part + "_version"], params[part + "_image"])
-        for component in fleet_stack.COMPONENTS:
+        for component in mindcluster_stack.COMPONENTS:
             wanted = params["stack"][component.part]
             if wanted["enabled"]:
                 images = {setting: wanted[setting] for setting in component.images}
@@ -123,11 +123,11 @@ class ImageList:
     def _add_component(
         self, train: str, part: str, name: str, version: str | None, image: str | Mapping[str, str | None] | None
     ) -> None:
-        reasons = fleet_mindcluster.mismatches(train, "npu_" + part, version, image)
+        reasons = mindcluster.mismatches(train, "npu_" + part, version, image)
         if reasons:
             raise NpuError("; ".join(reasons))
         for setting, one in (image if isinstance(image, Mapping) else {"image": image}).items():
-            self.add(one or fleet_mindcluster.image(train, part, version, setting), name)
+            self.add(one or mindcluster.image(train, part, version, setting), name)
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]

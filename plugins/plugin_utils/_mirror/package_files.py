@@ -23,7 +23,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image, Manifest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored_image import Image, Manifest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.registries import RegistrySource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store

@@ -17,8 +17,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests imp
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_errors import ImageNotFound
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import image as mirror_image
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image import Image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import mirrored_image
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.mirrored_image import Image
 
 # A layer that is transferred more slowly than that is given up: bytes per second, and seconds for any layer.
 _SLOWEST = 32 * 1024
@@ -59,14 +59,14 @@ class RegistrySource:
         for reference in self._references:
             try:
                 found = self._with_signatures(reference)
-            except (ImageNotFound, mirror_image.MemberMissing) as exc:
+            except (ImageNotFound, mirrored_image.MemberMissing) as exc:
                 self.problems.append(exc.message)
                 continue
             yield from found
 
     def _with_signatures(self, reference: Reference) -> list[Image]:
         image = self._read(reference)
-        names = mirror_image.signature_references(image)
+        names = mirrored_image.signature_references(image)
         there = [name for name in names if self._registries.client(name.registry).find(name.repository, name.tag)]
         return [*(self._read(name, signature=True) for name in there), image]
 
@@ -85,7 +85,7 @@ class RegistrySource:
                     raise
                 return found
 
-        return mirror_image.read(reference, read_one, signature)
+        return mirrored_image.read(reference, read_one, signature)
 
     def download(self, image: Image, blob: Descriptor, path: str) -> None:
         """Write the blob to the file ``path``, verified."""

@@ -10,9 +10,9 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import offers as fleet_offers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.vnpus import Wanted
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.wanted_vnpus import Wanted
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 # Values of npu_driver_source.
@@ -89,7 +89,7 @@ class CheckedHost:
             "accelerator": self.family.get("accelerator"),
             "resource": self.family.get("resource"),
             "chips": self.facts.get("chip_count", 0),
-            "offers": self.vnpus.offers() if self.vnpus else fleet_offers.of(self.facts),
+            "offers": self.vnpus.offers() if self.vnpus else node_offers.of(self.facts),
             "vnpu_layout": self.vnpus.layout if self.vnpus and (self.vnpus.changed or self.vnpu_pause) else None,
             "vnpu_pause": self.vnpu_pause,
             "boot_id": self.facts.get("boot_id"),

@@ -21,8 +21,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
     node_checks,
     other_kernels,
     runtime_package,
+    vnpu_checks,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import vnpus as preflight_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.driver_image import Resolve
 
@@ -35,7 +35,7 @@ def judge(
     train: str | None = None,
     share_count: int = 1,
     hot_reset: str = "disabled",
-    npu_users: preflight_vnpus.Users = lambda _names: {},
+    npu_users: vnpu_checks.Users = lambda _names: {},
     look: driver_package.Look = driver_package.look,
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
@@ -63,10 +63,10 @@ def judge(
         runtime_package.check(verdict, train)
         if train:
             host_checks.check_share_count(verdict, share_count, daemonsets)
-        preflight_vnpus.look(verdict, nodes.get(verdict.node_name))
+        vnpu_checks.look(verdict, nodes.get(verdict.node_name))
         if train:
-            preflight_vnpus.check_plugin(verdict, share_count, hot_reset)
-    preflight_vnpus.check_free(candidates, npu_users)
+            vnpu_checks.check_plugin(verdict, share_count, hot_reset)
+    vnpu_checks.check_free(candidates, npu_users)
     return verdicts
 
 

@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import (
     IMAGE,
     PACKAGE,
@@ -53,7 +52,7 @@ def check(verdict: CheckedHost, train: str | None) -> None:
     _check_source(verdict)
     accelerator = verdict.family.get("accelerator")
     if train and accelerator:
-        reason = fleet_mindcluster.no_plugin(train, accelerator, verdict.family["name"])
+        reason = mindcluster.no_plugin(train, accelerator, verdict.family["name"])
         verdict.reasons.extend([reason] if reason else [])
 
 
@@ -102,7 +101,7 @@ def check_train(verdict: CheckedHost, train: str | None) -> None:
     installs = verdict.wants_driver and not verdict.runs_another
     version = verdict.config["driver_version"] if installs else driver.get("loaded_version")
     if train and version:
-        reasons, notes = fleet_support.judge_train(train, version, verdict.family.get("name"))
+        reasons, notes = mindcluster_support.judge_train(train, version, verdict.family.get("name"))
         verdict.reasons += reasons
         verdict.notes += notes
 
@@ -113,7 +112,7 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
     ``daemonsets``: our device plugins that are there already.
     """
     accelerator, chip = verdict.family.get("accelerator") or "", verdict.family.get("name")
-    shared = fleet_mindcluster.shared_chips(accelerator)
+    shared = mindcluster.shared_chips(accelerator)
     try:
         own = resolve.settings("npu_device_plugin", {"share_count": verdict.config["device_plugin_share_count"]})["share_count"]
     except NpuError as exc:
@@ -125,7 +124,7 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
             " for all hosts, for example in group_vars/npu_nodes.yml" % (own, wanted)
         )
     elif chip in shared:
-        name = fleet_components.DEVICE_PLUGINS[accelerator]
+        name = component_names.DEVICE_PLUGINS[accelerator]
         for daemonset in daemonsets:
             before = shared_chips.devices_per_chip([daemonset["spec"]["template"]])
             if daemonset["metadata"]["name"] == name and before != wanted:

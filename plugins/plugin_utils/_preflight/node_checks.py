@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign, identity, vnpu_pause
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import support as fleet_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
 # KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
 _KUBELET_PODS = (1, 33)
@@ -26,8 +28,8 @@ def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> Non
     for verdict in candidates:
         by_node.setdefault(verdict.node_name, []).append(verdict)
     by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
-    twins = identity.twins(nodes)
-    same = identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
+    twins = node_identity.twins(nodes)
+    same = node_identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
     for node_name, verdicts in by_node.items():
         for verdict in verdicts:
             told = (twins.get(node_name), same.get(verdict.name) if len(verdicts) == 1 else None)
@@ -80,27 +82,27 @@ def hold_back(verdicts: Iterable[CheckedHost], nodes: Mapping[str, Object]) -> N
         if node is None or verdict.components != "enabled":
             continue
         has_ours = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "enabled"
-        if not has_ours or foreign.ANNOTATION_ADOPTION in kube_client.annotations(node):
+        if not has_ours or mindcluster_foreign.ANNOTATION_ADOPTION in kube_client.annotations(node):
             verdict.components = "held"
 
 
 def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
-    known = fleet_support.table()["kubernetes"]
-    kubelet = fleet_support.numbers(info.get("kubeletVersion"))
+    known = mindcluster_support.table()["kubernetes"]
+    kubelet = mindcluster_support.numbers(info.get("kubeletVersion"))
     if kubelet and _older(kubelet, known["minimum"]):
         verdict.reasons.append("the kubelet is %s; at least %s is needed" % (info["kubeletVersion"], known["minimum"]))
     elif kubelet and _newer(kubelet, known["mindcluster"]["highest"]):
         verdict.notes.append(
             "runs kubelet %s, newer than MindCluster supports (%s)" % (info["kubeletVersion"], known["mindcluster"]["highest"])
         )
-    note = fleet_support.cgroup_note(verdict.facts, info)
+    note = mindcluster_support.cgroup_note(verdict.facts, info)
     if note:
         verdict.notes.append(note)
     name, _separator, version = (info.get("containerRuntimeVersion") or "").partition("://")
     told = " ".join(verdict.facts.get("problems") or [])
     if name == "containerd":
-        minimum = fleet_support.table()["containerd"]["minimum"]
-        if _older(fleet_support.numbers(version), minimum) and "containerd" not in told:
+        minimum = mindcluster_support.table()["containerd"]["minimum"]
+        if _older(mindcluster_support.numbers(version), minimum) and "containerd" not in told:
             verdict.reasons.append("containerd is %s; CDI needs %s or newer" % (version, minimum))
     elif name == "cri-o":
         _check_crio(verdict, version)
@@ -109,8 +111,8 @@ def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:
 
 
 def _check_crio(verdict: CheckedHost, version: str) -> None:
-    minimum = fleet_support.table()["crio"]["minimum"]
-    if _older(fleet_support.numbers(version), minimum):
+    minimum = mindcluster_support.table()["crio"]["minimum"]
+    if _older(mindcluster_support.numbers(version), minimum):
         verdict.reasons.append("CRI-O is %s; at least %s is needed, which takes CDI devices from the kubelet" % (version, minimum))
     if verdict.config["driver_source"] == "image":
         verdict.reasons.append(
@@ -120,16 +122,16 @@ def _check_crio(verdict: CheckedHost, version: str) -> None:
 
 
 def _older(numbers: tuple[int, int] | None, release: str) -> bool:
-    limit = fleet_support.numbers(release)
+    limit = mindcluster_support.numbers(release)
     return numbers is not None and limit is not None and numbers < limit
 
 
 def _newer(numbers: tuple[int, int], release: str) -> bool:
-    limit = fleet_support.numbers(release)
+    limit = mindcluster_support.numbers(release)
     return limit is not None and numbers > limit
 
 
 def kubelets_tell_pods_apart(nodes: Iterable[Object]) -> bool:
     """Whether every kubelet knows a right to its list of pods beside that to everything it can do (KubeletFineGrainedAuthz)."""
-    versions = [fleet_support.numbers(kube_client.node_info(node).get("kubeletVersion")) for node in nodes]
+    versions = [mindcluster_support.numbers(kube_client.node_info(node).get("kubeletVersion")) for node in nodes]
     return bool(versions) and all(version and version >= _KUBELET_PODS for version in versions)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import UNREACHABLE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import UNREACHABLE
 
 
 def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> str | None:

@@ -12,9 +12,9 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import components as fleet_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.verdict import READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import READY
 
 
 def targets(
@@ -60,18 +60,18 @@ def targets(
         result["daemonsets"] = [
             {
                 "namespace": namespace,
-                "name": fleet_components.DEVICE_PLUGINS[accelerator],
+                "name": component_names.DEVICE_PLUGINS[accelerator],
                 "nodes": [verdict["node_name"] for verdict in active if verdict["accelerator"] == accelerator],
             }
             for accelerator in accelerators
         ]
         result["nodes"] = [entry for name, verdict in hosts if verdict in active for entry in _offers(verdict, validated.get(name))]
     nodes = [verdict["node_name"] for verdict in active]
-    others = [(exporter, fleet_components.EXPORTER), (node_agent, fleet_components.AGENT), (noded, fleet_components.NODED)]
+    others = [(exporter, component_names.EXPORTER), (node_agent, component_names.AGENT), (noded, component_names.NODED)]
     result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
     always = [name for deployed, name in others if deployed]
     result["adopt"] = {
-        verdict["node_name"]: ([fleet_components.DEVICE_PLUGINS[verdict["accelerator"]]] if device_plugin else []) + always
+        verdict["node_name"]: ([component_names.DEVICE_PLUGINS[verdict["accelerator"]]] if device_plugin else []) + always
         for _name, verdict in hosts
         if verdict["components"] != "paused"
     }

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What became of the nodes of a rollout, as JSON: from what the cluster says, and what this run was told.
 
-Everything people and machines get to see is rendered from that JSON alone: _report.table, _report.junit, _report.html.
+Everything people and machines get to see is rendered from that JSON alone: _report.report_table, _report.junit, _report.html.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import halt as maintenance_halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import outcome as maintenance_outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import told_components
 
 # What the cycle calls its outcomes, as people read them; those of the plan read as they are.
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
@@ -39,9 +39,9 @@ _STATUS = {
     maintenance_outcome.ANSWERS: PASSED,
     maintenance_outcome.WITHDRAWN: PASSED,
     maintenance_outcome.TOO_SOON: SKIPPED,
-    fleet_verdict.IN_UPGRADE: SKIPPED,
-    fleet_verdict.UP_TO_DATE: PASSED,
-    fleet_verdict.SKIPPED: SKIPPED,
+    maintenance_verdict.IN_UPGRADE: SKIPPED,
+    maintenance_verdict.UP_TO_DATE: PASSED,
+    maintenance_verdict.SKIPPED: SKIPPED,
     maintenance_outcome.AWAITING: SKIPPED,
     LATER: SKIPPED,
     NOT_BEGUN: WAITING,
@@ -61,7 +61,7 @@ _PART_OF = {step: part for part, steps in PARTS for step in steps}
 _UNPRINTABLE = re.compile("\x1b\\[[0-9;?]*[ -/]*[@-~]|[^\t\n\r\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 # Outcomes that need no reason here: of those that wait, the command to approve tells.
-_TELL_THEMSELVES = (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED, maintenance_outcome.AWAITING)
+_TELL_THEMSELVES = (maintenance_verdict.UP_TO_DATE, maintenance_verdict.SKIPPED, maintenance_outcome.AWAITING)
 
 
 # Seconds. What ended longer ago is not told of a node that is up to date.
@@ -92,7 +92,7 @@ class Row:
         before, after = self.record.get("from") or planned.get("from") or {}, self.record.get("to") or planned.get("to") or {}
         self.before, self.after = before.get("version"), after.get("version")
         self.outcome, self.reason = self._judge(host, node)
-        self.earlier = self._earlier(node, run, now) if self.outcome == fleet_verdict.UP_TO_DATE and node else None
+        self.earlier = self._earlier(node, run, now) if self.outcome == maintenance_verdict.UP_TO_DATE and node else None
         if self.earlier:
             self.reason = "upgraded from %(from)s by the earlier run %(run)s" % self.earlier
 
@@ -227,7 +227,7 @@ def document(
     """The report: a dict of what JSON knows, as the module npu_report documents it.
 
     ``reason``: upgrade, rollback or recovery; ``halted``: {who, why, when} of the Lease, or None; ``now``: seconds since 1970;
-    ``workloads``: {parked, restored, left, problem} of npu_workloads; ``components``: see _report.components.
+    ``workloads``: {parked, restored, left, problem} of npu_workloads; ``components``: see _report.told_components.
     """
     workloads = workloads or {}
     nodes = [row.result() for row in all_rows]
@@ -253,13 +253,13 @@ def document(
             "left": workloads.get("left") or [],
             "problem": workloads.get("problem") or None,
         },
-        "components": report_components.document(components),
+        "components": told_components.document(components),
     }
 
 
 def _distinct(nodes: list[ReportedNode], key: str) -> list[str]:
     """The versions of the nodes that were due, each once."""
-    due = [node for node in nodes if node["outcome"] not in (fleet_verdict.UP_TO_DATE, fleet_verdict.SKIPPED)]
+    due = [node for node in nodes if node["outcome"] not in (maintenance_verdict.UP_TO_DATE, maintenance_verdict.SKIPPED)]
     return sorted({node[key] for node in due if node[key]})
 
 

@@ -12,9 +12,8 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, told_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report, ReportedNode
 
 
@@ -29,7 +28,7 @@ def document(report: Report) -> str:
     strict = not any(node["status"] == report_document.FAILED for node in report["nodes"])
     for node in report["nodes"]:
         _case(suite, node, report, strict)
-    if report_components.problem(report["components"]):
+    if told_components.problem(report["components"]):
         _components_case(suite, report)
     if report["workloads"]["problem"]:
         _parked_case(suite, report)
@@ -83,8 +82,8 @@ def _case(suite: ET.Element, node: ReportedNode, report: Report, strict: bool) -
 
 def _components_case(suite: ET.Element, report: Report) -> None:
     case = ET.SubElement(suite, "testcase", name="components", classname=_token(report["reason"]), time="0")
-    text = report_document.printable(report_components.problem(report["components"]) or "")
-    ET.SubElement(case, "failure", type=report_components.FAILED, message=_token(text.splitlines()[0])).text = text
+    text = report_document.printable(told_components.problem(report["components"]) or "")
+    ET.SubElement(case, "failure", type=told_components.FAILED, message=_token(text.splitlines()[0])).text = text
 
 
 def _parked_case(suite: ET.Element, report: Report) -> None:

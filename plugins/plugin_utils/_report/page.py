@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Iterator
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import parking as drain_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import components as report_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import timeline as report_timeline
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import told_components
 
 _KINDS = {
     maintenance_record.UPGRADE_REASON: "Driver upgrade",
@@ -68,7 +68,7 @@ def _state(report: dict[str, Any]) -> tuple[str, str]:
     nodes = report["nodes"]
     if report["halted"]:
         return report_document.FAILED, "Halted"
-    problems = report_components.problem(report["components"]) or report["workloads"]["problem"]
+    problems = told_components.problem(report["components"]) or report["workloads"]["problem"]
     if report_document.unfinished(nodes) or problems:
         return report_document.FAILED, "Unfinished"
     if report_document.awaiting(nodes):
@@ -87,7 +87,7 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
             ("Took", report_axis.words(report["seconds"])),
         ]
     facts.append(("Nodes", str(len(report["nodes"]))))
-    components = report_components.line(report["components"])
+    components = told_components.line(report["components"])
     if components:
         facts.append(("Components", components.removeprefix("Components: ")))
     return facts
@@ -108,7 +108,7 @@ def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
         nodes = len(report["nodes"])
         title = "%d of %d node%s did not succeed." % (len(bad), nodes, "" if nodes == 1 else "s")
         yield _banner(report_document.FAILED, title, command=_go_on(report))
-    components = report_components.problem(report["components"])
+    components = told_components.problem(report["components"])
     if components:
         yield _banner(report_document.FAILED, components)
     if report["workloads"]["problem"]:
@@ -164,7 +164,7 @@ def _not_taken(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def _workloads(workloads: dict[str, Any]) -> list[dict[str, Any]]:
     """What was parked, what it was, and what became of it."""
     left = {entry["object"]: entry["reason"] for entry in workloads["left"]}
-    known = {entry["object"]: drain_parking.shown(entry["was"]) for entry in workloads["parked"] + workloads["restored"]}
+    known = {entry["object"]: workload_parking.shown(entry["was"]) for entry in workloads["parked"] + workloads["restored"]}
     restored = {entry["object"] for entry in workloads["restored"]}
     return [
         {

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, NamedTuple
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
 
 from support.lab.dra import DRIVER, NAME, DraTeam
 from support.lab.rollout import NPU_NODES, OTHER, at_step, proof, run, untouched, upgrade, version_of, watch
@@ -86,7 +86,7 @@ def test_a_claim_that_nobody_would_unprepare(idle, team):
     idle.wait_for(lambda: ended(idle.pod(pod, TEAM)), PATIENCE, f"no container of {pod} runs", 0.5)
     cluster = kube_client.connect({"kubeconfig": str(idle.controller_kubeconfig)})
     drain = node_drain.Drain(cluster, NODE, drain_policy.DrainPolicy.of())
-    with pytest.raises(drain_blocker.Blocked, match=re.escape(why)):
+    with pytest.raises(pod_blocker.Blocked, match=re.escape(why)):
         drain.evict_others()
     assert claim in team.prepared(NODE) and "deletionTimestamp" in idle.pod(pod, TEAM)["metadata"]
 

@@ -8,15 +8,15 @@ from __future__ import annotations
 import itertools
 import json
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet import hosts as fleet
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, FakeCluster, Fate, Killed, merge
@@ -67,7 +67,7 @@ class Commands(Bench):
 
     def heal(self):
         run = "run-%d" % next(self._runs)
-        made = heal_plan.make([self._seen()], {"npu-a": self.node}, GUARDS, self.world.clock.now(), auto=True)
+        made = recovery_plan.make([self._seen()], {"npu-a": self.node}, GUARDS, self.world.clock.now(), auto=True)
         verdict = made.entries[0].verdict if made.entries else None
         if not made.due:
             return verdict, None
@@ -78,7 +78,7 @@ class Commands(Bench):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
     def plan(self, reason="upgrade", **settings):
-        snapshot = rollout_snapshot.FleetSnapshot({"npu-a": self.node}, {}, drain_budgets.Budgets([]))
+        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, pod_budgets.Budgets([]))
         lookups = rollout_settings.Lookups(
             resolve=lambda reference, config, machine: _digest(self.wanted),
             size=lambda *_args: 2**30,

@@ -8,14 +8,14 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import (
     Cycle,
     MaintenancePolicy,
     MaintenanceRequest,
     Recovery,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World

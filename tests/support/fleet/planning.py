@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
@@ -31,13 +31,13 @@ def nodes_of(*names, **kwargs):
 def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     by_node = {}
     for item in pods:
-        by_node.setdefault(item["spec"]["nodeName"], []).append(drain_pod.Pod(item))
+        by_node.setdefault(item["spec"]["nodeName"], []).append(pod_view.Pod(item))
     if kwargs.get("claims"):
         kwargs["claims"].mark(pod for some in by_node.values() for pod in some)
-    trains = MindClusterTrains(drain_pod.NAMESPACE)
+    trains = MindClusterTrains(pod_view.NAMESPACE)
     for item in pods:
         trains.look(item)
-    return rollout_snapshot.FleetSnapshot(nodes, by_node, drain_budgets.Budgets(budgets), trains=trains, **kwargs)
+    return fleet_snapshot.FleetSnapshot(nodes, by_node, pod_budgets.Budgets(budgets), trains=trains, **kwargs)
 
 
 def asked(reason="upgrade", **settings):

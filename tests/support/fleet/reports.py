@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import random
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import rfc3339
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 
 TIMES = {

@@ -19,9 +19,8 @@ import sys
 from support import collection  # noqa: F401  pylint: disable=unused-import
 
 # isort: split
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config, containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.paths import FIXTURES, TESTS

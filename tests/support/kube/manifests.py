@@ -11,8 +11,8 @@ import os
 import jinja2
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
 from support.paths import CHECKOUT
 
@@ -34,7 +34,7 @@ PLUGIN = dict(
     npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
     npu_device_plugin_kubelet_pods=False,
     npu_node_agent_enabled=False,
-    __npu_device_plugin_train=fleet_mindcluster.train("7.3"),
+    __npu_device_plugin_train=mindcluster.train("7.3"),
     __npu_device_plugin_families=["huawei-Ascend910"],
 )
 AGENT = dict(
@@ -56,7 +56,7 @@ EXPORTER = dict(
     npu_exporter_containerd_dir="/run/containerd",
     npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     npu_exporter_service_monitor_labels={"release": "prometheus"},
-    __npu_exporter_train=fleet_mindcluster.train("7.3"),
+    __npu_exporter_train=mindcluster.train("7.3"),
 )
 OPERATOR = dict(
     SHARED,
@@ -66,7 +66,7 @@ OPERATOR = dict(
     npu_ascend_operator_resources={"limits": {"cpu": "2", "memory": "3Gi"}},
     npu_ascend_operator_node_selector={"masterselector": "dls-master-node"},
     npu_ascend_operator_tolerations=[{"key": "dedicated", "operator": "Exists"}],
-    __npu_ascend_operator_train=fleet_mindcluster.train("7.3"),
+    __npu_ascend_operator_train=mindcluster.train("7.3"),
 )
 VOLCANO = dict(
     SHARED,
@@ -77,9 +77,11 @@ VOLCANO = dict(
     npu_volcano_controllers_resources={"limits": {"cpu": "2", "memory": "3Gi"}},
     npu_volcano_node_selector={"masterselector": "dls-master-node"},
     npu_volcano_tolerations=[{"key": "dedicated", "operator": "Exists"}],
-    npu_volcano_crds=[crd.name for component in fleet_stack.COMPONENTS if component.part == "volcano" for crd in component.crds],
+    npu_volcano_crds=[
+        crd.name for component in mindcluster_stack.COMPONENTS if component.part == "volcano" for crd in component.crds
+    ],
     npu_volcano_leftovers=[{"namespace": "volcano-system", "name": "vcjob-fault-npu-cm"}],
-    __npu_volcano_train=fleet_mindcluster.component("7.3", "npu_volcano", {}),
+    __npu_volcano_train=mindcluster.component("7.3", "npu_volcano", {}),
 )
 CLUSTERD = dict(
     SHARED,
@@ -90,7 +92,7 @@ CLUSTERD = dict(
     npu_clusterd_node_selector={"masterselector": "dls-master-node"},
     npu_clusterd_tolerations=[{"key": "dedicated", "operator": "Exists"}],
     npu_clusterd_leftovers=[{"namespace": "mindx-dl", "name": "cluster-info-node-cm"}],
-    __npu_clusterd_train=fleet_mindcluster.train("7.3"),
+    __npu_clusterd_train=mindcluster.train("7.3"),
 )
 NODED = dict(
     SHARED,
@@ -100,7 +102,7 @@ NODED = dict(
     npu_noded_profiling_dir="",
     npu_noded_resources={"limits": {"cpu": "500m", "memory": "300Mi"}},
     npu_noded_leftovers=[{"namespace": "mindx-dl", "name": "mindx-dl-nodeinfo-a"}],
-    __npu_noded_train=fleet_mindcluster.train("7.3"),
+    __npu_noded_train=mindcluster.train("7.3"),
 )
 
 
@@ -111,9 +113,7 @@ def render(role, template, variables):
 
 def plugin_of(family, variables=None, train="7.3"):
     """{kind: object} of the device plugin of one family."""
-    variables = dict(
-        variables or PLUGIN, __npu_device_plugin_families=[family], __npu_device_plugin_train=fleet_mindcluster.train(train)
-    )
+    variables = dict(variables or PLUGIN, __npu_device_plugin_families=[family], __npu_device_plugin_train=mindcluster.train(train))
     return render("npu_device_plugin", "device-plugin.yaml.j2", variables)
 
 

@@ -15,7 +15,9 @@ import yaml
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
-PAIRS = yaml.safe_load((CHECKOUT / "plugins/plugin_utils/_fleet/support.yml").read_text(encoding="utf-8"))["ansible"]["tested"]
+PAIRS = yaml.safe_load((CHECKOUT / "plugins/plugin_utils/_mindcluster/support.yml").read_text(encoding="utf-8"))["ansible"][
+    "tested"
+]
 NAMES = [f"{row['core'].rpartition('.')[0]}-{row['python']}" for row in PAIRS]
 # What each is asked to do, and in which environment. The last line of the environments' makers says where they are.
 PROGRAM = """#!/bin/sh

@@ -26,6 +26,18 @@ HOST = [name for name in LIBRARY if name.startswith("module_utils/")]
 MODULES = sorted(path.relative_to(PLUGINS).with_suffix("").as_posix() for path in (PLUGINS / "modules").glob("*.py"))
 
 
+# From the ground to the roof, as in docs/architecture.md.
+LAYERS = {
+    "module_utils": (
+        "_host _image _chips _vnpu _runtime _crio _kubelet _containerd _run_package _firmware _driver _ascend_runtime _activation _inspect"
+    ).split(),
+    "plugin_utils": (
+        "_settings _kube _python _data _mindcluster _record _pods _nodes _components _drain _park _withdrawal _maintenance _action _heal"
+        " _package _report _awx _preflight _plan _adopt _agent_image _mirror"
+    ).split(),
+}
+
+
 @functools.lru_cache(maxsize=None)
 def imports(name):
     """(our own files, everything else) that a file imports, wherever in it."""
@@ -82,6 +94,32 @@ def test_every_file_is_in_a_package():
     assert [name for name in LIBRARY if len(name.split("/")) != 3] == []
     for name in LIBRARY:
         assert (PLUGINS / name).with_name("__init__.py").read_bytes() == b""
+
+
+@pytest.mark.parametrize("name", LIBRARY)
+def test_imports_lead_downwards(name):
+    room, package, _file = name.split("/")
+    order = LAYERS[room]
+    upwards = []
+    for other in imports(name)[0]:
+        where, its, _its_file = other.split("/")
+        if where == room and order.index(its) > order.index(package):
+            upwards.append(other)
+    assert upwards == []
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_every_package_has_its_layer_and_its_line_in_the_architecture(room):
+    assert sorted(LAYERS[room]) == sorted({name.split("/")[1] for name in LIBRARY if name.startswith(room + "/")})
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("`plugins/%s`\n\n" % room)[2].partition("\n\n#")[0]
+    assert [line.split("`")[1] for line in table.splitlines() if line.startswith("| `_")] == LAYERS[room]
+
+
+@pytest.mark.parametrize("room", LAYERS)
+def test_no_file_name_is_used_twice(room):
+    names = [name.rpartition("/")[2] for name in LIBRARY if name.startswith(room + "/")]
+    assert sorted(names) == sorted(set(names))
 
 
 def test_no_import_leads_back_to_itself():

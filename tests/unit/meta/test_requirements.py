@@ -25,7 +25,7 @@ def text(name):
 
 def support():
     """What support.yml says of the controller."""
-    return yaml.safe_load(text("plugins/plugin_utils/_fleet/support.yml"))["ansible"]
+    return yaml.safe_load(text("plugins/plugin_utils/_mindcluster/support.yml"))["ansible"]
 
 
 def bounds(page):

@@ -9,7 +9,7 @@ import json
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 
 from support.fleet.reports import planned
 from support.scripted import Scripted

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 
 from support.fleet.reports import planned
 from support.scripted import Scripted

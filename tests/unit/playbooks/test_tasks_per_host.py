@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet.stack import PARTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.pace import pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.stack import PARTS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 
 from support.fleet.reports import planned

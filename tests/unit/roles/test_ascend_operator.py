@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
 from support.kube.manifests import OPERATOR, render
 
 ROLE = "npu_ascend_operator"
-(COMPONENT,) = [component for component in fleet_stack.COMPONENTS if component.role == ROLE]
-TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
+(COMPONENT,) = [component for component in mindcluster_stack.COMPONENTS if component.role == ROLE]
+TRAINS = pytest.mark.parametrize("train", mindcluster.names())
 # (group, resource): verbs of upstream's ClusterRole, beside those that it grants of what is not used.
 UPSTREAMS = {
     ("", "events"): {"create", "patch", "list", "watch", "delete"},
@@ -33,7 +33,7 @@ PODS = {"create", "list", "watch", "delete", "get", "update"}
 
 
 def rendered(template, train="26.1", settings=None, **variables):
-    known = fleet_mindcluster.component(train, ROLE, settings or {})
+    known = mindcluster.component(train, ROLE, settings or {})
     return render(ROLE, template, dict(OPERATOR, __npu_ascend_operator_train=known, **variables))
 
 
@@ -116,4 +116,4 @@ def test_the_kind_is_ours_by_its_label():
 
 def test_settings_that_make_no_sense():
     with pytest.raises(NpuError, match="npu_ascend_operator_log_max_age is 3"):
-        fleet_mindcluster.component("26.1", ROLE, {"log_max_age": 3})
+        mindcluster.component("26.1", ROLE, {"log_max_age": 3})

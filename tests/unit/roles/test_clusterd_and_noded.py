@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
 from support.kube.manifests import CLUSTERD, NODED, ROLES, render, render_all
 
-TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
+TRAINS = pytest.mark.parametrize("train", mindcluster.names())
 BOTH = pytest.mark.parametrize("part", ["clusterd", "noded"])
 VARIABLES = {"clusterd": CLUSTERD, "noded": NODED}
-COMPONENTS = {component.part: component for component in fleet_stack.COMPONENTS}
+COMPONENTS = {component.part: component for component in mindcluster_stack.COMPONENTS}
 PROFILING = "/user/cluster-info/profiling"
 # By train, (group, resource): verbs of upstream's ClusterRoles.
 OF_CLUSTERD = {
@@ -41,7 +41,7 @@ UPSTREAMS = {
 
 
 def rendered(part, template, train="26.1", settings=None, **variables):
-    known = fleet_mindcluster.component(train, "npu_" + part, settings or {})
+    known = mindcluster.component(train, "npu_" + part, settings or {})
     return render("npu_" + part, template, {**VARIABLES[part], "__npu_%s_train" % part: known, **variables})
 
 
@@ -58,7 +58,7 @@ def test_it_is_what_the_table_says(part, train):
     component = COMPONENTS[part]
     metadata = pod_of(part, train)[0]["metadata"]
     assert (metadata["namespace"], metadata["name"]) == (component.home("npu-operator"), component.names[0])
-    assert metadata["labels"] == {fleet_stack.MANAGED_BY: fleet_stack.OURS}
+    assert metadata["labels"] == {mindcluster_stack.MANAGED_BY: mindcluster_stack.OURS}
     access = rendered(part, "access.yaml.j2", train)
     assert access["ClusterRole"]["metadata"]["name"] == component.cluster_roles[0]
     assert access["ClusterRoleBinding"]["metadata"]["name"] == component.cluster_role_bindings[0]
@@ -201,6 +201,6 @@ def test_what_it_has_written_goes_with_it(part):
 @BOTH
 def test_settings_that_make_no_sense(part):
     with pytest.raises(NpuError, match="npu_%s_log_max_age is 3" % part):
-        fleet_mindcluster.component("26.1", "npu_" + part, {"log_max_age": 3})
+        mindcluster.component("26.1", "npu_" + part, {"log_max_age": 3})
     with pytest.raises(NpuError, match="npu_%s_log_max_backups is 31; MindCluster 7.3 keeps 30 at most" % part):
-        fleet_mindcluster.component("7.3", "npu_" + part, {"log_max_backups": 31})
+        mindcluster.component("7.3", "npu_" + part, {"log_max_backups": 31})

@@ -9,11 +9,10 @@ import pathlib
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import permissions as preflight_permissions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack as preflight_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import permissions as rollout_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import install_permissions, stack_checks
 
 from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, ROLES, VOLCANO, render_all
 
@@ -64,16 +63,16 @@ OPTIONAL = {
         ("admission-policy.yaml.j2", "namespaces.yaml.j2", "access.yaml.j2", "noded.yaml.j2"),
     ),
 }
-EACH = pytest.mark.parametrize("part", fleet_stack.PARTS)
+EACH = pytest.mark.parametrize("part", mindcluster_stack.PARTS)
 
 
 def optional(part):
     """The templates of an optional component, with each train."""
     variables, templates = OPTIONAL[part]
     return [
-        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: fleet_mindcluster.component(train, "npu_" + part, {})})
+        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: mindcluster.component(train, "npu_" + part, {})})
         for template in templates
-        for train in fleet_mindcluster.names()
+        for train in mindcluster.names()
     ]
 
 
@@ -152,36 +151,34 @@ def assert_may_make_change_and_remove(granted, kind, group, namespace, name):
 
 def test_install_asks_for_what_it_makes():
     """Preflight names, in words, every right that would be missing later."""
-    asked = set(preflight_permissions.to_install(NAMESPACE, True, True, True, True))
+    asked = set(install_permissions.to_install(NAMESPACE, True, True, True, True))
     for kind, group, namespace, name in made(TEMPLATES):
         if kind.startswith("ValidatingAdmissionPolicy"):
-            assert name in preflight_permissions._AGENT_POLICIES + preflight_permissions._PLUGIN_POLICIES
+            assert name in install_permissions._AGENT_POLICIES + install_permissions._PLUGIN_POLICIES
         if group != "monitoring.coreos.com" and kind != "Service":  # only where the Prometheus operator is
             resource = PLURALS.get(kind, kind.lower() + "s")
             assert {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)} & asked, (kind, name)
 
 
 def test_preflight_and_plan_are_content(granted):
-    asked = preflight_permissions.to_install(NAMESPACE, True, True, True, True) + rollout_permissions.to_carry_out(NAMESPACE)
+    asked = install_permissions.to_install(NAMESPACE, True, True, True, True) + rollout_permissions.to_carry_out(NAMESPACE)
     assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 
-@pytest.mark.parametrize("component", fleet_stack.COMPONENTS, ids=lambda component: component.part)
+@pytest.mark.parametrize("component", mindcluster_stack.COMPONENTS, ids=lambda component: component.part)
 def test_preflight_names_what_an_optional_component_needs(granted, component):
     """Whoever has only the rights of all others is told what is missing."""
     granted_more = Granted(MANIFEST, MORE[component.part])
-    asked = preflight_stack.permissions(
-        NAMESPACE, True, preflight_stack.Found(component, crds=tuple(crd.name for crd in component.crds))
-    )
+    asked = stack_checks.permissions(NAMESPACE, True, stack_checks.Found(component, crds=tuple(crd.name for crd in component.crds)))
     for kind, group, namespace, name in made(optional(component.part)):
         resource = PLURALS.get(kind, kind.lower() + "s")
         named = {("patch", resource, group, namespace, name), ("patch", resource, group, namespace, None)}
         assert name == NAMESPACE or named & set(asked), (kind, name)
     assert [entry for entry in asked if not granted_more.allows(*entry)] == []
     assert [entry for entry in asked if not granted.allows(*entry)]
-    gone = preflight_stack.permissions(NAMESPACE, False, preflight_stack.Found(component, installed=True))
+    gone = stack_checks.permissions(NAMESPACE, False, stack_checks.Found(component, installed=True))
     assert gone and [entry for entry in gone if not granted_more.allows(*entry)] == []
-    assert preflight_stack.permissions(NAMESPACE, False, preflight_stack.Found(component)) == []
+    assert stack_checks.permissions(NAMESPACE, False, stack_checks.Found(component)) == []
 
 
 @pytest.mark.parametrize(

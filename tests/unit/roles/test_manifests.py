@@ -15,10 +15,10 @@ import time
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
 from support.patience import PATIENCE
@@ -46,7 +46,7 @@ FAMILIES_OF = {"7.3": FAMILIES, "26.1": FAMILIES + ("huawei-npu",)}
 
 
 def policies_of(train):
-    variables = dict(PLUGIN, __npu_device_plugin_train=fleet_mindcluster.train(train))
+    variables = dict(PLUGIN, __npu_device_plugin_train=mindcluster.train(train))
     return render_all("npu_device_plugin", "admission-policy.yaml.j2", variables)
 
 
@@ -215,7 +215,7 @@ def test_device_plugin_of_26_1(family, name, suffix):
 
 @pytest.mark.parametrize("train", FAMILIES_OF)
 def test_volcano_mounts_more_and_says_so(train):
-    volcano = fleet_mindcluster.component(train, "npu_device_plugin", {"volcano": True})
+    volcano = mindcluster.component(train, "npu_device_plugin", {"volcano": True})
     variables = dict(PLUGIN, __npu_device_plugin_train=volcano)
     objects = render("npu_device_plugin", "device-plugin.yaml.j2", variables)
     before, after = mounts(plugin_of("huawei-Ascend910", train=train)["DaemonSet"]), mounts(objects["DaemonSet"])
@@ -230,7 +230,7 @@ def test_volcano_mounts_more_and_says_so(train):
 
 @pytest.mark.parametrize("train", FAMILIES_OF)
 def test_the_plugins_of_chips_that_can_be_shared_share_them(train):
-    shared = fleet_mindcluster.component(train, "npu_device_plugin", {"share_count": 4})
+    shared = mindcluster.component(train, "npu_device_plugin", {"share_count": 4})
     for accelerator, expected in (("huawei-Ascend310P", 4), ("huawei-Ascend910", 1)):
         variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_device_plugin_train=shared)
         template = render("npu_device_plugin", "device-plugin.yaml.j2", variables)["DaemonSet"]["spec"]["template"]
@@ -248,7 +248,7 @@ def test_sockets_of_another_distribution(train):
     assert found["/var/lib/kubelet/device-plugins"] == ("/var/lib/kubelet/device-plugins", None, False), "whatever its directory is"
     if train == "26.1":
         assert found["/run/containerd"] == ("/run/k0s", "DirectoryOrCreate", True)
-    variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_train=fleet_mindcluster.train(train))
+    variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_train=mindcluster.train(train))
     found = mounts(render("npu_exporter", "npu-exporter.yaml.j2", variables)["DaemonSet"])
     assert found["/run/containerd"] == ("/run/k0s", None, True)
 
@@ -438,7 +438,7 @@ def test_exporter():
 
 def test_exporter_of_26_1():
     """Only the flags and the probe are others."""
-    new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_train=fleet_mindcluster.train("26.1")))
+    new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_train=mindcluster.train("26.1")))
     old = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)
     (container,), (before,) = (objects["DaemonSet"]["spec"]["template"]["spec"]["containers"] for objects in (new, old))
     assert container["args"][0].split("; umask 027; exec ")[1] == (
@@ -476,7 +476,7 @@ def healthz():
 def test_a_component_that_answers_or_waits_is_alive(component, tmp_path, healthz):
     """Upstream's probe would end one that waits for the driver, and the kubelet would pause longer each time."""
     role, template, variables = COMPONENTS[component]
-    train = {"__%s_train" % role: fleet_mindcluster.train("26.1")}
+    train = {"__%s_train" % role: mindcluster.train("26.1")}
     (container,) = render(role, template, dict(variables, **train))["DaemonSet"]["spec"]["template"]["spec"]["containers"]
     *command, port = container["livenessProbe"]["exec"]["command"]
     assert "--healthz-address=" + port in container["args"][0].split()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 
 from support.kube import manifests
 
@@ -81,7 +81,7 @@ def test_no_setting_is_in_a_script(role, template):
     variables = settings_with(role, PLAIN)
     if role == "npu_volcano":
         given = {"version": "26.1.0-" + PLAIN, "arguments": {PLAIN: PLAIN}}
-        variables["__npu_volcano_train"] = fleet_mindcluster.component("26.1", role, given)
+        variables["__npu_volcano_train"] = mindcluster.component("26.1", role, given)
     found = scripts(manifests.render_all(role, template, variables))
     assert [script for script in found if PLAIN in script] == []
     # Not because it finds none.
@@ -92,6 +92,6 @@ def test_no_setting_is_in_a_script(role, template):
 def test_a_release_is_a_tag(more):
     """It becomes part of image references, of the name of Volcano's plugin, and of what a container reads."""
     for role in sorted(set(VARIABLES) - {"npu_node_agent"}):
-        (reason,) = fleet_mindcluster.mismatches("26.1", role, "26.1.0" + more, None)
+        (reason,) = mindcluster.mismatches("26.1", role, "26.1.0" + more, None)
         assert reason.startswith(role + "_version is 26.1.0") and "names no release of MindCluster" in reason
-        assert fleet_mindcluster.mismatches("26.1", role, "26.1.0-alpine", None) == []
+        assert mindcluster.mismatches("26.1", role, "26.1.0-alpine", None) == []

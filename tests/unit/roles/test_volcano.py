@@ -10,14 +10,14 @@ import subprocess
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import mindcluster as fleet_mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
 from support.kube.manifests import ROLES, VOLCANO, render_all
 
 ROLE = "npu_volcano"
-(COMPONENT,) = [component for component in fleet_stack.COMPONENTS if component.role == ROLE]
-TRAINS = pytest.mark.parametrize("train", fleet_mindcluster.names())
+(COMPONENT,) = [component for component in mindcluster_stack.COMPONENTS if component.role == ROLE]
+TRAINS = pytest.mark.parametrize("train", mindcluster.names())
 SCHEDULER, CONTROLLERS = COMPONENT.names
 BOTH = pytest.mark.parametrize("name", COMPONENT.names)
 # What upstream's ClusterRoles grant, and none of ours does.
@@ -37,7 +37,7 @@ LEFT_OUT = {
 
 
 def rendered(template, train="26.1", settings=None, **variables):
-    known = fleet_mindcluster.component(train, ROLE, settings or {})
+    known = mindcluster.component(train, ROLE, settings or {})
     return render_all(ROLE, template, {**VOLCANO, "__npu_volcano_train": known, **variables})
 
 
@@ -57,7 +57,7 @@ def configuration(train="26.1", **settings):
 def test_it_is_what_the_table_says(train):
     for workload in rendered("volcano.yaml.j2", train):
         assert workload["metadata"]["namespace"] == COMPONENT.home("npu-operator") == "volcano-system"
-        assert workload["metadata"]["labels"] == {fleet_stack.MANAGED_BY: fleet_stack.OURS}
+        assert workload["metadata"]["labels"] == {mindcluster_stack.MANAGED_BY: mindcluster_stack.OURS}
     access = rendered("access.yaml.j2", train)
     named = {
         kind: tuple(one["metadata"]["name"] for one in access if one["kind"] == kind)
@@ -98,7 +98,7 @@ def test_upgrades_leave_no_gap_and_no_two_that_work(name, train):
 
 @TRAINS
 def test_the_configuration_fits_the_image(train, tmp_path):
-    release = fleet_mindcluster.train(train)["version"]
+    release = mindcluster.train(train)["version"]
     plugin = "volcano-npu_" + release
     names = [one["name"] for tier in configuration(train)["tiers"] for one in tier["plugins"]]
     assert names.count(plugin) == 1 and {"gang", "predicates", "proportion", "nodeorder"} <= set(names)

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.turn import ANNOTATION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import new_lease
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import new_lease
 
 from support.kube.adoption_stub import FLEET, THEIR_EXPORTER, THEIRS, AdoptionApi
 from support.kube.daemonset_stub import CHIPS, SETS

@@ -10,8 +10,8 @@ import json
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_components import ActionModule
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
 from support.fleet.hosts import host, unreachable
 from support.kube.stub import ApiServer, node
@@ -21,7 +21,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
 ALL = ("ascend-device-plugin-daemonset", "npu-exporter", "npu-node-agent", "something-else")
 LABELS = {"openfuyao.com/npu.present": "", "npuops.ascend/chip": "910B", "npuops.ascend/driver-version": "26.0.0"}
-EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True} | dict.fromkeys(fleet_stack.PARTS, False)
+EVERYTHING = {"device_plugin": True, "exporter": True, "node_agent": True} | dict.fromkeys(mindcluster_stack.PARTS, False)
 NOTHING = dict.fromkeys(EVERYTHING, False)
 
 
@@ -51,7 +51,7 @@ def test_what_is_there_and_enabled(api):
     assert run(api, exporter=False, mindcluster_train="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
 
 
-@pytest.mark.parametrize("component", fleet_stack.COMPONENTS, ids=lambda component: component.part)
+@pytest.mark.parametrize("component", mindcluster_stack.COMPONENTS, ids=lambda component: component.part)
 def test_an_optional_component_is_one_of_them_if_it_is_there(api, component):
     """It is disabled by default."""
     enabled = {"stack": {component.part: True}}

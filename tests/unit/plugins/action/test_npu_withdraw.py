@@ -11,7 +11,7 @@ import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_withdraw import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import held_daemonset
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.kube.adoption_stub import THEIR_LABELS, their_plugin
@@ -91,7 +91,7 @@ def test_a_node_that_was_adopted_is_given_back_first(api):
     """Otherwise the DaemonSet that adoption has set aside would run nowhere for ever, and nobody would know."""
     theirs = their_plugin()
     theirs["metadata"].update(namespace="kube-system", uid="u", resourceVersion="1", generation=1)
-    aside = held_daemonset.holding(theirs, held_daemonset.ASIDE)
+    aside = left_daemonset.holding(theirs, left_daemonset.ASIDE)
     theirs["metadata"]["annotations"] = aside["metadata"]["annotations"]
     theirs["spec"]["template"]["spec"]["affinity"] = aside["spec"]["template"]["spec"]["affinity"]
     api.put("/apis/apps/v1/daemonsets", theirs)

@@ -11,9 +11,12 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import containers, engine, installation, trial
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    ascend_runtime,
+    cdi_spec,
+    containerd_config,
+    containerd_runtime,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime, cri
 

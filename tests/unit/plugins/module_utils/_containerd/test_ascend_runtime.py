@@ -8,8 +8,7 @@ from __future__ import annotations
 import os
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 

@@ -6,9 +6,7 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config_secrets, containerd_config, containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.paths import UNIT

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import tomllib
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import registration_text as text_of
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 from hypothesis import assume, given

@@ -6,10 +6,8 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_config, containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
 
 BEFORE = """version = 2
 # a comment

@@ -10,7 +10,7 @@ import pathlib
 import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import runtime as containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError

@@ -16,8 +16,7 @@ import stat
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import config as containerd_config
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri

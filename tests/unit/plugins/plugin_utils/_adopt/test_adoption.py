@@ -10,12 +10,12 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import survey as adopt_survey
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import findings as adopt_findings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption import Adoption
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.plan import Plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import foreign
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption_plan import Plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 
 from support.kube.adoption_stub import FLEET, OUR_EXPORTER, OUR_IMAGE, OURS, THEIR_EXPORTER, THEIR_IMAGE, THEIRS, AdoptionApi
 from support.kube.daemonset_stub import CHIPS, NAMESPACE, NODES, SETS, Clock
@@ -57,7 +57,7 @@ class DyingCluster:
 def adoption(api, back=False, hosts=FLEET, at_once="1", said=None, then=lambda _second: None, count=0):
     """(the adoption, its plan, the cluster that it writes to)."""
     cluster = DyingCluster(kube_client.connect({"host": api.address, "api_key": "token"}), count)
-    survey = adopt_survey.look(cluster, NAMESPACE, {}, back)
+    survey = adopt_findings.look(cluster, NAMESPACE, {}, back)
     asked = [{"name": name, "facts": FACTS, "config": {}} for name in hosts]
     plan = Plan(survey, asked, cluster.nodes(), cluster.list("/api/v1/pods"), back)
     say = (said if said is not None else []).append
@@ -78,7 +78,7 @@ def is_adopted(api, nodes=FLEET):
     return (
         set(api.running(OURS)) == set(nodes)
         and set(api.running(THEIRS)) == set(FLEET) - set(nodes)
-        and all(api.labels(name)[foreign.LABEL_ADOPTED] == "true" for name in nodes)
+        and all(api.labels(name)[mindcluster_foreign.LABEL_ADOPTED] == "true" for name in nodes)
         and not any(api.annotations(name) for name in FLEET)
     )
 
@@ -92,7 +92,7 @@ def test_all_nodes_move_one_after_the_other(api):
 
     def look(_second):
         there = api.uids(THEIRS)
-        moved = {name for name in FLEET if foreign.LABEL_ADOPTED in api.labels(name)}
+        moved = {name for name in FLEET if mindcluster_foreign.LABEL_ADOPTED in api.labels(name)}
         assert {name: uid for name, uid in before.items() if name not in moved}.items() <= there.items(), "nobody else is restarted"
         short = [name for name in FLEET if name in moved and name not in api.running(OURS)]
         moving.append(len(short))
@@ -109,7 +109,7 @@ def test_all_nodes_move_one_after_the_other(api):
     assert is_adopted(api) and max(moving) == 1 and api.both == set()
     assert offers(api) == dict.fromkeys(FLEET, "8")
     api.pass_time(2)
-    assert all(foreign.is_set_aside(api.objects[SETS][name]) for name in (THEIRS, THEIR_EXPORTER))
+    assert all(mindcluster_foreign.is_set_aside(api.objects[SETS][name]) for name in (THEIRS, THEIR_EXPORTER))
     assert said[0] == "a has the components of npuops.ascend; 1 of 1 pods that used its chips still run, none was restarted"
     # A node that comes later gets none of theirs.
     api.fleet("d")
@@ -135,7 +135,7 @@ def test_the_way_back_leaves_the_daemonsets_as_they_were(api):
         item = api.objects[SETS][name]
         assert item["spec"] == was["spec"] and item["metadata"].get("annotations", {}) == {}
     for name in FLEET:
-        assert foreign.LABEL_ADOPTED not in api.labels(name) and not api.annotations(name)
+        assert mindcluster_foreign.LABEL_ADOPTED not in api.labels(name) and not api.annotations(name)
     assert offers(api) == dict.fromkeys(FLEET, "8")
     one, plan, cluster = adoption(api, back=True)
     assert (one.todo(plan.due), one.carry_out(plan.due), cluster.writes) == ([], [], 0)
@@ -169,8 +169,8 @@ def test_a_run_that_is_killed_is_run_again(api, count, back):
 
 def _has_moved(api, due, back):
     """The nodes that have moved for good."""
-    done = [name for name in due if foreign.ANNOTATION_ADOPTION not in api.annotations(name)]
-    return {name for name in done if (foreign.LABEL_ADOPTED in api.labels(name)) != back}
+    done = [name for name in due if mindcluster_foreign.ANNOTATION_ADOPTION not in api.annotations(name)]
+    return {name for name in done if (mindcluster_foreign.LABEL_ADOPTED in api.labels(name)) != back}
 
 
 def test_a_node_on_which_ours_does_not_work_goes_back_and_the_run_stops(api):
@@ -183,7 +183,7 @@ def test_a_node_on_which_ours_does_not_work_goes_back_and_the_run_stops(api):
     assert "b has the components that were there before again" in message
     assert "Nodes that moved before: a; not begun: c." in message
     assert is_adopted(api, ["a"]) and api.both == set() and offers(api) == dict.fromkeys(FLEET, "8")
-    assert foreign.LABEL_ADOPTED not in api.labels("b")
+    assert mindcluster_foreign.LABEL_ADOPTED not in api.labels("b")
     api.per_node.clear()
     carry_out(api)
     assert is_adopted(api)
@@ -202,7 +202,7 @@ def test_a_node_that_can_go_neither_way_says_so_and_remembers_what_it_offered(ap
     api.per_node["a", THEIR_IMAGE] = "ends"
     with pytest.raises(NpuError, match="Its way back does not work either: .*exit code 127"):
         carry_out(api)
-    assert json.loads(api.annotations("a")[foreign.ANNOTATION_ADOPTION]) == {CHIPS: 8}
+    assert json.loads(api.annotations("a")[mindcluster_foreign.ANNOTATION_ADOPTION]) == {CHIPS: 8}
     api.images.clear()
     api.per_node.clear()
     carry_out(api)
@@ -213,7 +213,7 @@ def test_more_at_once_after_the_first(api):
     most = []
 
     def look(_second):
-        most.append(sum(foreign.ANNOTATION_ADOPTION in api.annotations(name) for name in FLEET))
+        most.append(sum(mindcluster_foreign.ANNOTATION_ADOPTION in api.annotations(name) for name in FLEET))
 
     carry_out(api, at_once="100%", then=look)
     assert is_adopted(api) and max(most) == 2
@@ -240,7 +240,7 @@ def test_a_maintenance_that_begins_meanwhile_stops_it(api):
 
     with pytest.raises(NpuError, match="A maintenance of the node b began in the meantime"):
         carry_out(api, then=look)
-    assert is_adopted(api, ["a"]) or foreign.LABEL_ADOPTED not in api.labels("b")
+    assert is_adopted(api, ["a"]) or mindcluster_foreign.LABEL_ADOPTED not in api.labels("b")
 
 
 def test_a_pod_that_restarts_meanwhile_is_told(api):

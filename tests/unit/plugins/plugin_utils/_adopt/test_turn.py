@@ -11,7 +11,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.turn import ANNOTATION, Turn
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import new_lease
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import new_lease
 
 from support.kube.stub import ApiServer, node
 

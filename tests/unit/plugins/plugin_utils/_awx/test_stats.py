@@ -10,14 +10,17 @@ import json
 import pytest
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_stats import npu_stats
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import verdict as fleet_verdict
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
 from ansible_collections.npuops.ascend.plugins.test.npu_rollout_failed import npu_rollout_failed
 
 from support.fleet import reports
 
 
 def plan_of(count):
-    hosts = {"n%d" % number: {"verdict": fleet_verdict.BLOCKED if number % 2 else fleet_verdict.READY} for number in range(count)}
+    hosts = {
+        "n%d" % number: {"verdict": maintenance_verdict.BLOCKED if number % 2 else maintenance_verdict.READY}
+        for number in range(count)
+    }
     return {
         "green": False,
         "summary": "So it is.",
@@ -25,7 +28,7 @@ def plan_of(count):
         "estimate_seconds": 60,
         "halted": None,
         "hosts": hosts,
-        "order": [name for name in hosts if hosts[name]["verdict"] == fleet_verdict.READY],
+        "order": [name for name in hosts if hosts[name]["verdict"] == maintenance_verdict.READY],
     }
 
 

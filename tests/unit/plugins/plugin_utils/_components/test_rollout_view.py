@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.action.npu_status import ActionMo
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import daemonset_rollout as components_daemonset_rollout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.pace import Pace
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import ANNOTATION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry

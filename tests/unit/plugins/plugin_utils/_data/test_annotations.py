@@ -10,23 +10,21 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import status as fleet_status
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import plan as heal_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_annotation
-from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.settings import guards_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import node_log
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import pending as maintenance_pending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log, wedged_annotation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import settings as rollout_settings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import snapshot as rollout_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._rollout import table as rollout_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 from support.fleet.hosts import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
 from support.fleet.planning import asked
@@ -184,8 +182,8 @@ def looks(made):
     """What everybody who looks at the fleet says of it: of two nodes, the first is ``made``, the other one is as it should be."""
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
-    recovery = heal_plan.make(hosts, nodes, guards_of({"storm_percent": 100}), NOW, auto=True)
-    snapshot = rollout_snapshot.FleetSnapshot(nodes, {}, drain_budgets.Budgets(()))
+    recovery = recovery_plan.make(hosts, nodes, guards_of({"storm_percent": 100}), NOW, auto=True)
+    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, pod_budgets.Budgets(()))
     lookups = rollout_settings.Lookups(
         resolve=lambda *_args: NEW_DIGEST,
         size=lambda *_args: 1,
@@ -198,12 +196,12 @@ def looks(made):
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
     rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
     report = report_document.document(rows, "r1", "upgrade", None, NOW)
-    views = fleet_status.node_views(nodes, [], NOW, recovery)
+    views = report_status.node_views(nodes, [], NOW, recovery)
     return {
         "recovery": (recovery.result(), recovery.table()),
-        "plan": (plan.result(), rollout_table.table(plan)),
+        "plan": (plan.result(), plan_table.table(plan)),
         "report": (report, report_html.page(report), report_junit.document(report), report_table.table(report)),
-        "fleet": (views, fleet_status.table(fleet_status.rows(hosts, views))),
+        "fleet": (views, report_status.table(report_status.rows(hosts, views))),
         "due": maintenance_pending.change(made, True),
     }
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import pod as drain_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
 from support.kube.eviction_stub import (
     BUDGETS,
@@ -31,7 +31,7 @@ OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components
 
 
 def simulate(cluster, own_pod=None, **variables):
-    pods = drain_pod.pods_of_node(cluster, "a")
+    pods = pod_view.pods_of_node(cluster, "a")
     return drain_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
 
 
@@ -42,16 +42,16 @@ def test_a_users_pod_with_our_node_selector_is_evicted(api, cluster, time):
 
 def test_another_namespace_of_ours(api, cluster, time):
     api.put(PODS, pod("x", owner=("DaemonSet", "npu-exporter"), namespace="ascend"))
-    with pytest.raises(drain_blocker.Blocked, match="ascend/x"):
+    with pytest.raises(pod_blocker.Blocked, match="ascend/x"):
         time.drain(cluster, namespace="ascend").wait_components_gone(5)
     time.drain(cluster).wait_components_gone(5)
 
 
 def test_this_very_run_is_not_evicted(api, cluster, monkeypatch, time):
     api.put(PODS, pod(socket.gethostname()))
-    assert drain_pod.own_pod_name() is None
+    assert pod_view.own_pod_name() is None
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
-    with pytest.raises(drain_blocker.Blocked, match="Ansible itself runs in it"):
+    with pytest.raises(pod_blocker.Blocked, match="Ansible itself runs in it"):
         time.drain(cluster).evict_others()
     assert not api.evicted
 
@@ -63,7 +63,7 @@ def test_a_job_that_is_waited_for_is_judged_when_its_turn_comes(api, cluster, ti
     assert api.dry_runs == []
     drain = time.drain(cluster, **variables)
     assert [item.name for item in drain.wait_for_jobs()] == ["fit"]
-    with pytest.raises(drain_blocker.Blocked, match="it has no controller"):
+    with pytest.raises(pod_blocker.Blocked, match="it has no controller"):
         drain.evict_npu_pods()
 
 
@@ -122,7 +122,7 @@ def test_the_servers_retry_after_is_kept(api, cluster, time):
 def test_at_the_limit_it_names_the_blocker(api, cluster, time):
     api.put(PODS, pod("web-1"), pod("free", labels={"app": "other"}))
     api.put(BUDGETS, budget("web", allowed=0))
-    with pytest.raises(drain_blocker.Blocked) as caught:
+    with pytest.raises(pod_blocker.Blocked) as caught:
         time.drain(cluster, drain={"timeout": "30"}).evict_others()
     assert caught.value.message == (
         "a is not drained after 30 s: the pod train/web-1 (ReplicaSet train/web-5d4f) cannot be evicted: the PodDisruptionBudget"
@@ -137,7 +137,7 @@ def test_at_the_limit_it_names_the_blocker(api, cluster, time):
 def test_at_the_limit_a_pod_that_does_not_end_is_named(api, cluster, time):
     api.put(PODS, pod("web-1"))
     api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-11-21T13:00:00Z")
-    with pytest.raises(drain_blocker.Blocked, match="to terminate by 2026-11-21T13:00:00Z and still runs"):
+    with pytest.raises(pod_blocker.Blocked, match="to terminate by 2026-11-21T13:00:00Z and still runs"):
         time.drain(cluster, drain={"timeout": 3}).evict_others()
 
 
@@ -153,15 +153,13 @@ def test_what_cannot_end_goes_down_with_the_host(api, cluster, time):
 def test_what_may_not_end_keeps_a_recovery_too(api, cluster, time):
     api.put(PODS, pod("web-1"))
     api.put(BUDGETS, budget("web", allowed=0))
-    with pytest.raises(drain_blocker.Blocked, match="PodDisruptionBudget"):
+    with pytest.raises(pod_blocker.Blocked, match="PodDisruptionBudget"):
         time.drain(cluster, drain={"timeout": 3}, leave_stuck=True).evict_others()
 
 
 def test_policy_stops_before_the_first_eviction(api, cluster, time):
     api.put(PODS, pod("web-1"), pod("bare", owner=None))
-    with pytest.raises(
-        drain_blocker.Blocked, match=r"train/bare cannot be evicted: it has no controller .*npu_upgrade_drain\.force"
-    ):
+    with pytest.raises(pod_blocker.Blocked, match=r"train/bare cannot be evicted: it has no controller .*npu_upgrade_drain\.force"):
         time.drain(cluster).evict_others()
     assert not api.evicted
     assert time.now == 0
@@ -208,7 +206,7 @@ def test_pods_that_come_back_are_told_once_by_owner(api, cluster, time, tolerati
 
     come_back(pod("web-0"))
     api.on_evict = come_back
-    with pytest.raises(drain_blocker.Blocked, match=r"started on the cordoned node .*: %s; configure its controller" % how):
+    with pytest.raises(pod_blocker.Blocked, match=r"started on the cordoned node .*: %s; configure its controller" % how):
         time.drain(cluster, drain={"timeout": 60}).evict_others()
     assert len(api.evicted) > 10
     assert time.said == [
@@ -251,14 +249,14 @@ def test_who_waits_long_for_pods_lists_them_seldom(api, cluster, time):
     """Many nodes may be drained at once, and jobs may take hours."""
     api.put(PODS, pod("fit-1", labels={"job": "fit"}, npus=8))
     time.events[3600] = api.objects[PODS].clear
-    lists, pods_of_node = [], drain_pod.pods_of_node
+    lists, pods_of_node = [], pod_view.pods_of_node
 
     def listed(*arguments):
         lists.append(time.now)
         return pods_of_node(*arguments)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drain_pod, "pods_of_node", listed)
+        patch.setattr(pod_view, "pods_of_node", listed)
         assert time.drain(cluster, wait_for_jobs={"selector": "job"}).wait_for_jobs() == []
     assert sum(600 <= when < 660 for when in lists) <= 6
     assert max(later - earlier for earlier, later in zip(time.beats, time.beats[1:])) <= 20, "its record must not look dead"
@@ -283,7 +281,7 @@ def test_components_leave(api, cluster, time):
     time.events[4] = lambda: api.remove(component)
     time.drain(cluster).wait_components_gone(60)
     api.put(PODS, component)
-    with pytest.raises(drain_blocker.Blocked, match="npu-operator/plugin .*cannot be evicted: it still runs"):
+    with pytest.raises(pod_blocker.Blocked, match="npu-operator/plugin .*cannot be evicted: it still runs"):
         time.drain(cluster).wait_components_gone(5)
 
 
@@ -340,7 +338,7 @@ def test_a_plugin_that_waits_for_a_pod_that_cannot_leave(api, cluster, time):
     plugin = pod("plugin", labels={"app": "plugin"}, volumes=plugin_volumes("net.example.com"))
     api.put(PODS, plugin, holding(pod("job"), "net"))
     api.put(BUDGETS, budget(allowed=0))
-    with pytest.raises(drain_blocker.Blocked) as caught:
+    with pytest.raises(pod_blocker.Blocked) as caught:
         time.drain(cluster, drain={"timeout": 30}).evict_others()
     assert "train/plugin (ReplicaSet train/web-5d4f) cannot be evicted: it leaves after the pods that hold ResourceClaims" in str(
         caught.value
@@ -354,7 +352,7 @@ def test_a_plugin_that_waited_did_not_come_back(api, cluster, time):
     api.put(SLICES, resource_slice("net.example.com"))
     api.put(PODS, pod("plugin", volumes=plugin_volumes("net.example.com")), holding(pod("job"), "net"))
     api.on_evict = lambda item: terminate(item) if item["metadata"]["name"] == "plugin" else api.remove(item)
-    with pytest.raises(drain_blocker.Blocked, match="train/plugin .*it was to terminate by .* and still runs"):
+    with pytest.raises(pod_blocker.Blocked, match="train/plugin .*it was to terminate by .* and still runs"):
         time.drain(cluster, drain={"timeout": 30}).evict_others()
 
 
@@ -364,7 +362,7 @@ def test_nobody_is_evicted_whose_claim_nobody_would_unprepare(api, cluster, time
     api.put(PODS, holding(pod("job"), "mine"))
     (blocker,) = time.drain(cluster).simulate()
     assert blocker.kind == "no-dra-plugin" and GONE in blocker.why
-    with pytest.raises(drain_blocker.Blocked, match=GONE):
+    with pytest.raises(pod_blocker.Blocked, match=GONE):
         time.drain(cluster).evict_npu_pods()
     assert api.evicted == [] and time.now == 0
 
@@ -376,10 +374,10 @@ def test_a_pod_that_hangs_since_its_plugin_has_left(api, cluster, time):
     api.put(PODS, holding(pod("job"), "mine"))
     api.on_evict = terminate
     time.events[5] = api.objects[SLICES].clear
-    with pytest.raises(drain_blocker.Blocked, match="not drained after 60 s: the pod train/job .*" + GONE):
+    with pytest.raises(pod_blocker.Blocked, match="not drained after 60 s: the pod train/job .*" + GONE):
         time.drain(cluster, pod_deletion={"timeout": 60}).evict_npu_pods()
     now = time.now
-    with pytest.raises(drain_blocker.Blocked, match=GONE):
+    with pytest.raises(pod_blocker.Blocked, match=GONE):
         time.drain(cluster).evict_npu_pods()
     assert time.now == now
 
@@ -389,7 +387,7 @@ def test_a_pod_that_only_takes_its_time_is_named_with_its_claim(api, cluster, ti
     api.put(SLICES, resource_slice())
     api.put(PODS, holding(pod("job"), "mine"))
     api.on_evict = terminate
-    with pytest.raises(drain_blocker.Blocked, match="and still runs; it holds the ResourceClaim mine of npu.huawei.com"):
+    with pytest.raises(pod_blocker.Blocked, match="and still runs; it holds the ResourceClaim mine of npu.huawei.com"):
         time.drain(cluster, pod_deletion={"timeout": 60}).evict_npu_pods()
 
 

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import Pod
 
 from support.kube.stub import node
 

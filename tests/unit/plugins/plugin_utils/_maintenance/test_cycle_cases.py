@@ -10,10 +10,10 @@ import types
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet.fake_fleet import CHIPS, EVENTS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Fate, Killed, Pods, merge
 from support.fleet.maintenance_bench import (
@@ -144,7 +144,7 @@ def test_blocked_before_the_cordon():
 @pytest.mark.parametrize("cordoned", [False, True])
 def test_blocked_in_the_drain(cordoned):
     def refuse():
-        raise drain_blocker.Blocked("npu-a is not drained after 300 s: train/web-0", [blocker("train/web-0")])
+        raise pod_blocker.Blocked("npu-a is not drained after 300 s: train/web-0", [blocker("train/web-0")])
 
     bench = Bench(pods=Pods(None, on_drain=refuse), cordoned=cordoned, annotations={APPROVE: "true"})
     outcome = bench.run()

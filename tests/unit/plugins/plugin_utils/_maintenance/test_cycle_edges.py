@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet.fake_fleet import NEW, NODES, OLD
 from support.fleet.maintenance_bench import COMPONENTS, LAST, RECORD, STATE, Bench

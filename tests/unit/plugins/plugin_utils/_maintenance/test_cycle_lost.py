@@ -10,8 +10,8 @@ import re
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 from support.fleet.commands_bench import OTHER, Commands
 from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed, Pods
@@ -153,7 +153,7 @@ def test_who_cannot_leave_a_node_in_service_keeps_it_from_going_back():
                 raise blocked
             return super().evict_others()
 
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.blocker import Blocked
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import Blocked
 
     blocked = Blocked("npu-a is not drained: the pod train/web-0 cannot go", [])
     bench = Commands(pods=Stuck(None))

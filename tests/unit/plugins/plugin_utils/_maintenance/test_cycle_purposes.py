@@ -9,8 +9,8 @@ import itertools
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 from support.fleet.commands_bench import OTHER, Commands
 from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed

@@ -8,10 +8,10 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import blocker as drain_blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import budgets as drain_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 
 from support.fleet.fake_fleet import FakeCluster
 from support.fleet.maintenance_bench import COMPONENTS, STATE, Bench
@@ -36,7 +36,7 @@ class Returns(Bench):
                     if not found and bench.waiting:
                         bench.waiting.pop()()
                     return found
-                return [] if path == drain_budgets.PATH else super().list(path, label_selector)
+                return [] if path == pod_budgets.PATH else super().list(path, label_selector)
 
             def each(self, path, label_selector=None, field_selector=None):
                 return iter(self.list(path, label_selector, field_selector))
@@ -143,7 +143,7 @@ def test_what_cannot_end_does_not_keep_a_recovery_from_its_reboot():
         leave_stuck=True,
     )
     assert drain.evict_returned(3) == 0
-    with pytest.raises(drain_blocker.Blocked):
+    with pytest.raises(pod_blocker.Blocked):
         node_drain.Drain(
             bench.cluster(bench.world), "npu-a", drain_policy.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic
         ).evict_returned(3)

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Cycle, MaintenanceRequest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.slots import Slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
 
 from support.fleet.fake_fleet import CHIPS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
 from support.fleet.maintenance_bench import RECORD, STATE, TARGET, policy_of

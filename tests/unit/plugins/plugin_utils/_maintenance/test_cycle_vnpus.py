@@ -9,7 +9,7 @@ import itertools
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 from support.fleet.fake_fleet import CHIPS, NEW, OLD, RESOURCE, Fate, Killed
 from support.fleet.maintenance_bench import APPROVE, COMPONENTS, TARGET, Bench

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._fleet import stack as fleet_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 
 from support.fleet.preflight import DIGEST, REPOSITORY, facts, host
@@ -139,7 +139,7 @@ def test_components():
     found = ImageList()
     parts = ("device_plugin", "exporter")
     options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
-    stack = {one.part: {"enabled": False, "version": None, **dict.fromkeys(one.images)} for one in fleet_stack.COMPONENTS}
+    stack = {one.part: {"enabled": False, "version": None, **dict.fromkeys(one.images)} for one in mindcluster_stack.COMPONENTS}
     options |= {"node_agent_image": None, "stack": stack}
     everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):

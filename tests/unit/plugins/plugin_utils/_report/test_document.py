@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.filter.npu_outcomes import npu_outcomes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import table as report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
 
 from support.fleet import reports
 from support.fleet.reports import DONE, TIMES, document, node, planned, record, rows

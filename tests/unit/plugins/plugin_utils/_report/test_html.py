@@ -10,7 +10,7 @@ import re
 import xml.etree.ElementTree as ET
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.record import seconds_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import seconds_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import page as report_page

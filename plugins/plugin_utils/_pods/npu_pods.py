@@ -1,0 +1,61 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Which pods use the NPUs of which nodes: by resource, by CDI name, or by a ResourceClaim."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
+
+_CDI_ANNOTATION = "cdi.k8s.io/"
+_CDI_KIND = "huawei.com/npu="
+
+# By the name of the node, phrases that name a pod.
+ByNode = dict[str | None, list[str]]
+
+
+def uses_npus(pod: Object) -> bool:
+    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
+    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return False
+    annotations = pod["metadata"].get("annotations") or {}
+    if any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items()):
+        return True
+    spec = pod.get("spec") or {}
+    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
+        resources = container.get("resources") or {}
+        for amounts in (resources.get("limits"), resources.get("requests")):
+            if any(name.startswith("huawei.com/") and str(amount) != "0" for name, amount in (amounts or {}).items()):
+                return True
+    return False
+
+
+def by_node(
+    pods: Iterable[Object], by_claim: Collection[str] = (), unknown: Mapping[str, str] | None = None
+) -> tuple[ByNode, ByNode]:
+    """(those that use NPUs, those that may). ``by_claim``: namespace/name of those that hold NPUs by a ResourceClaim; ``unknown``:
+    of those that may, and why nobody knows."""
+    users: ByNode = {}
+    maybe: ByNode = {}
+    for pod in pods:
+        name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        if uses_npus(pod) or name in by_claim:
+            users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
+        elif unknown and name in unknown:
+            maybe.setdefault((pod.get("spec") or {}).get("nodeName"), []).append("%s (%s)" % (name, unknown[name]))
+    return users, maybe
+
+
+def on_nodes(cluster: AnyCluster, names: Iterable[str], dra_drivers: Collection[str]) -> dict[str, list[str]]:
+    """Those on the nodes ``names``, by node; who may use NPUs counts. One request for each node, two with claims."""
+    found = {}
+    for name in names:
+        pods = cluster.list("/api/v1/pods", field_selector="spec.nodeName=" + name)
+        users, maybe = by_node(pods, *pod_claims.npu_users(cluster, pods, dra_drivers))
+        told = users.get(name, []) + maybe.get(name, [])
+        if told:
+            found[name] = told
+    return found

@@ -1,0 +1,406 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The fleet as rows: what each host says and what the cluster says about its node, in one line a person can read."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.recovery_plan import HealPlan
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips, wanted_vnpus
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
+
+# What the cluster says about a node, and what all say about a host.
+View = dict[str, Any]
+Row = dict[str, Any]
+
+READY, NO_CHIP, INVALID, NOT_INSTALLED = "ready", "no chip", "invalid", "not installed"
+_GOOD = (READY, NO_CHIP)
+
+_COLUMNS = (
+    ("NODE", "node"),
+    ("CHIPS", "chips_text"),
+    ("WANTED", "driver_wanted"),
+    ("LOADED", "driver_loaded"),
+    ("CONTAINERD", "containerd"),
+    ("CDI", "cdi"),
+    ("AGENT", "agent"),
+    ("PLUGIN", "plugin"),
+    ("ALLOCATABLE", "allocatable_text"),
+    ("STATE", "state_text"),
+)
+
+
+def node_views(
+    nodes: Mapping[str, Object],
+    pods: Objects,
+    now: float,
+    recovery: HealPlan | None = None,
+    unhealthy: Mapping[str, list[str]] | None = None,
+) -> dict[str, View]:
+    """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
+    seconds since 1970; ``recovery``: a recovery_plan.HealPlan, to say what becomes of wedged nodes; ``unhealthy``: node -> phrases
+    about pods on unhealthy devices."""
+    plugin, agent = _by_node(pods, component_names.DEVICE_PLUGINS.values()), _by_node(pods, [component_names.AGENT])
+    told = recovery.told() if recovery else {}
+    views = {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
+    for name, view in views.items():
+        view["unhealthy"] = list((unhealthy or {}).get(name, ()))
+    return views
+
+
+def _by_node(pods: Objects, daemonsets: Collection[str]) -> dict[str | None, Object]:
+    mine = (pod for pod in pods if component_names.daemonset_of(pod["metadata"], pod["metadata"].get("namespace")) in daemonsets)
+    return {kube_daemonsets.pod_node(pod): pod for pod in mine}
+
+
+def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None, now: float, recovery: str | None) -> View:
+    ready, why = kube_client.node_ready(node)
+    wedge = wedged_annotation.of(node)
+    labels = kube_client.labels(node)
+    return {
+        "ready": ready,
+        "why": why,
+        "unschedulable": bool(node.get("spec", {}).get("unschedulable")),
+        "boot_id": kube_client.boot_id(node),
+        "runtime": kube_client.node_info(node).get("containerRuntimeVersion"),
+        "components": labels.get(kube_client.LABEL_COMPONENTS),
+        "chip": labels.get(kube_client.LABEL_CHIP),
+        "present": kube_client.LABEL_PRESENT in labels,
+        "maintenance": _maintenance_told(node, now),
+        "vnpu_change": kube_client.annotations(node).get(kube_client.ANNOTATION_VNPU_CHANGE),
+        "allocatable": {
+            name: count
+            for name, text in (node.get("status", {}).get("allocatable") or {}).items()
+            if name.startswith("huawei.com/") and (count := kube_quantity.whole(text)) is not None
+        },
+        "devices_per_chip": shared_chips.devices_per_chip([plugin_pod] if plugin_pod else []),
+        "plugin": _pod_state(plugin_pod),
+        "plugin_why": _pod_why(plugin_pod),
+        "agent": _pod_state(agent_pod),
+        "agent_why": _pod_why(agent_pod),
+        "wedged": wedge.text if wedge else None,
+        "recovery": recovery,
+    }
+
+
+def _maintenance_told(node: Object, now: float) -> str | None:
+    """The maintenance under way: what for, by which run, in which step and since when; None without one."""
+    try:
+        record = maintenance_record.decode(node)
+    except NpuError as exc:
+        return exc.message
+    if record is None:
+        return None
+    before, after = (record.get("from") or {}).get("version"), (record.get("to") or {}).get("version")
+    way = " from %s to %s" % (before or "?", after) if after else ""
+    step, beat = record.get("step"), maintenance_record.seconds_of(record.get("heartbeat"))
+    begun = maintenance_record.seconds_of((record.get("times") or {}).get(step))
+    text = "%s%s by the run %s: %s" % (record.get("reason"), way, record["run"], step)
+    text += " for %s" % duration(max(0, now - begun)) if begun is not None else ""
+    # The clocks of two controllers may differ.
+    text += ", last heartbeat %s ago" % duration(max(0, now - beat)) if beat is not None else ""
+    return text + ("; %s" % one_line(record["failure"]) if record.get("failure") else "")
+
+
+def _pod_state(pod: Object | None) -> str | None:
+    if pod is None:
+        return None
+    return "running" if kube_daemonsets.pod_ready(pod) else "failing"
+
+
+def _pod_why(pod: Object | None) -> str | None:
+    if pod is None or kube_daemonsets.pod_ready(pod):
+        return None
+    return kube_daemonsets.why_pod_not_ready(pod, [], "")
+
+
+def rows(hosts: Iterable[AskedHost], views: Mapping[str, View]) -> list[Row]:
+    """One row (dict) per host in their order, then one per NPU node that no host of the inventory stands for.
+
+    ``hosts``: as the npu_hosts filter makes them; ``views``: from node_views.
+    """
+    result = [_row(host, views) for host in hosts]
+    known = {row["node"] for row in result}
+    for name in sorted(views):
+        if views[name]["present"] and name not in known:
+            result.append(_foreign_row(name, views[name]))
+    return [dict(row, healthy=healthy(row)) for row in result]
+
+
+def healthy(row: Row) -> bool:
+    """Whether nothing is wrong with the host; one without chips is healthy."""
+    return row["state"] in _GOOD
+
+
+def line(row: Row) -> str:
+    """Host, state and reason, for people."""
+    return "%s: %s%s" % (row["host"] or row["node"], row["state"], ": " + row["reason"] if row["reason"] else "")
+
+
+def may_get_better(all_rows: Iterable[Row]) -> bool:
+    """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot. Chips that are not OK
+    do not become so by waiting."""
+    return any(
+        row["state"] in ("not ready", "no agent", "no plugin")
+        or (row["state"] == "degraded" and not row["missing_chips"] and not chip_health.ill(row["chip_health"]))
+        for row in all_rows
+    )
+
+
+def details(row: Row) -> list[str]:
+    """What is wrong with a row and what to do about it, as lines: too long for a cell."""
+    lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
+    wrong = _wrong(row["checks"]) if row["state"] == INVALID else []
+    for check in wrong:
+        lines.append("  %s" % _finding(check))
+        lines.append("    -> %s" % check["message"])
+    if wrong and row["unhealthy_pods"]:
+        lines.append("  %s" % _users(row))
+    if not wrong and row["reason"]:
+        lines.append("  %s" % row["reason"])
+    return lines
+
+
+def table(all_rows: Sequence[Row]) -> list[str]:
+    """The rows as aligned lines, the heading first; below it the details of those that are not in order."""
+    lines = [[heading for heading, _key in _COLUMNS]]
+    lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
+    text = data_columns.aligned(lines)
+    for row in all_rows:
+        if not healthy(row):
+            text += [""] + details(row)
+    return text
+
+
+def _cell(row: Row, key: str) -> str:
+    if key == "chips_text":
+        return "%d x %s" % (row["chips"], row["chip"]) if row["chips"] else "-"
+    if key == "allocatable_text":
+        counts = [(row["allocatable"], row["resource"])] if row["resource"] else []
+        counts += [(count["allocatable"], resource) for resource, count in row["vnpus"].items()]
+        return ", ".join("%d %s" % count for count in counts) or "-"
+    if key == "state_text":
+        return row["state"] + (": " + row["reason"] if row["reason"] and healthy(row) else "")
+    if key == "node" and row["host"] not in (None, row["node"]):
+        return "%s (%s)" % (row["node"], row["host"])
+    return str(row[key] or "-")
+
+
+def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
+    facts = host.get("facts") or Facts()
+    family = facts.get("family") or {}
+    node = (host.get("config") or {}).get("node_name") or host["name"]
+    view = views.get(node)
+    offers = node_offers.of(facts)
+    row = {
+        "host": host["name"],
+        "node": node,
+        "chips": facts.get("chip_count", 0),
+        "chip": family.get("name"),
+        "resource": family.get("resource"),
+        "driver_wanted": _wanted(host) if facts.get("chip_count") or not facts else None,
+        "driver_loaded": _loaded(host, facts),
+        "next_kernel": facts.get("next_kernel"),
+        "firmware": (host.get("validation") or {}).get("firmware_version"),
+        "containerd": _containerd(facts, view),
+        "cdi": _cdi(host),
+        "agent": view["agent"] if view else None,
+        "plugin": view["plugin"] if view else None,
+        "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
+        "devices_per_chip": view["devices_per_chip"] if view else 1,
+        "vnpus": {
+            resource: {"wanted": count, "allocatable": view["allocatable"].get(resource, 0) if view else 0}
+            for resource, count in offers.items()
+            if resource != family.get("resource")
+        },
+        "missing_chips": missing_chips.missing(facts, (host.get("config") or {}).get("chips")),
+        "checks": (host.get("validation") or {}).get("checks") or [],
+        "chip_health": (host.get("validation") or {}).get("chip_health") or [],
+        "unhealthy_pods": view["unhealthy"] if view else [],
+    }
+    row["state"], row["reason"] = _state(host, facts, row, view)
+    told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
+    row["reason"] = "; ".join(told) or None
+    return row
+
+
+def _write_told(facts: Facts) -> str | None:
+    """What the last write of firmware has left to do, or None."""
+    waiting, flash = host_answers.waiting_firmware(facts), (facts.get("upgrade") or {}).get("flash") or {}
+    if waiting:
+        return "the firmware %s is in its chips already: they run it after the next boot" % waiting
+    if flash.get("state") == "failed":
+        return "the firmware %s could not be written into its chips: %s" % (flash.get("version"), one_line(flash.get("reason")))
+    return None
+
+
+def _foreign_row(name: str, view: View) -> Row:
+    resource = next(iter(sorted(view["allocatable"])), None)
+    return {
+        "host": None,
+        "node": name,
+        "chips": 0,
+        "chip": view["chip"],
+        "resource": resource,
+        "driver_wanted": None,
+        "driver_loaded": None,
+        "next_kernel": None,
+        "firmware": None,
+        "containerd": _containerd({}, view),
+        "cdi": None,
+        "agent": view["agent"],
+        "plugin": view["plugin"],
+        "allocatable": view["allocatable"].get(resource, 0),
+        "devices_per_chip": view["devices_per_chip"],
+        "vnpus": {},
+        "missing_chips": None,
+        "checks": [],
+        "chip_health": [],
+        "unhealthy_pods": view["unhealthy"],
+        "state": "unknown",
+        "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
+    }
+
+
+def _wanted(host: AskedHost) -> str | None:
+    config = host.get("config") or {}
+    return "preinstalled" if config.get("driver_source") == "preinstalled" else config.get("driver_version")
+
+
+def _loaded(host: AskedHost, facts: Facts) -> str | None:
+    validation, driver = host.get("validation") or {}, facts.get("driver") or {}
+    # The facts may be older than the installation that the validation judged.
+    if validation.get("valid"):
+        return validation.get("version")
+    return driver.get("loaded_version") or (driver.get("loaded_release") or "").partition("-")[0] or None
+
+
+def _containerd(facts: Facts, view: View | None) -> str | None:
+    runtime = facts.get("runtime") or {}
+    if runtime.get("version"):
+        return runtime["version"] if runtime.get("name") == "containerd" else "%(name)s %(version)s" % runtime
+    return (view or {}).get("runtime")
+
+
+def _cdi(host: AskedHost) -> str | None:
+    """on or off; ascend: the host gives chips to containers by ascend-docker-runtime instead."""
+    for check in (host.get("validation") or {}).get("checks") or []:
+        if check["name"] == "cdi_running":
+            return "on" if check["ok"] else "off"
+        if check["name"] == "ascend_runtime_config":
+            return "ascend"
+    return None
+
+
+def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[str, str | None]:
+    """(state, reason or None) of one host; the first thing that is wrong counts."""
+    during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
+    if host.get("unreachable"):
+        node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
+        return "unreachable", one_line(host.get("error")) + (one_line(node) + during if during else node)
+    if host.get("error"):
+        return "failed", one_line(host["error"])
+    if not facts.get("chip_count"):
+        return NO_CHIP, None
+    if view is None:
+        return "no node", "the cluster has no node %s" % row["node"]
+    if not view["ready"]:
+        return "not ready", one_line(view["why"]) + during if during else view["why"]
+    if view["maintenance"]:
+        return "maintenance", view["maintenance"]
+    if view["vnpu_change"] is not None:
+        since = one_line(view["vnpu_change"])
+        return "maintenance", "its virtual NPUs change since %s; if no install is running, run npuops.ascend.install" % since
+    if view["components"] == "paused":
+        return "maintenance", "its components are paused"
+    if view["wedged"]:
+        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, unless it recovers by itself")
+    problems = facts.get("problems")
+    if problems:
+        return "blocked", problems[0]
+    if not view["components"] and not (facts.get("driver") or {}).get("version"):
+        return NOT_INSTALLED, "npuops.ascend.install"
+    wrong = _wrong(row["checks"])
+    if row["missing_chips"]:
+        users = [_users(row)] if row["unhealthy_pods"] else []
+        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *users])
+    if wrong:
+        return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
+    if not view["components"]:
+        return NOT_INSTALLED, "npuops.ascend.install"
+    if view["agent"] == "failing":
+        return "no agent", view["agent_why"]
+    if view["plugin"] != "running":
+        return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
+    short, ill = _short(row, node_offers.of(facts)), chip_health.told(row["chip_health"])
+    if short or not all(map(chip_health.serves, row["chip_health"])):
+        users = [_users(row)] if row["unhealthy_pods"] else []
+        return "degraded", "; ".join([*short, *([ill] if ill else []), *users])
+    different = wanted_vnpus.difference((host.get("config") or {}).get("vnpu"), facts)
+    return READY, "; ".join([*_remarks(row, view), *([different] if different else [])]) or None
+
+
+def _short(row: Row, offers: Mapping[str, int]) -> list[str]:
+    """What a node offers less or more than its chips and virtual NPUs, as phrases."""
+    each, chips = row["devices_per_chip"], offers.get(row["resource"], 0)
+    phrases = []
+    if row["allocatable"] != chips * each and each == 1:
+        whole = "whole chips" if chips < row["chips"] else "chips"
+        phrases.append("%d of %d %s are allocatable" % (row["allocatable"], chips, whole))
+    elif row["allocatable"] != chips * each:
+        phrases.append(
+            "%d of %d devices are allocatable; each of the %d chips should be offered %d times"
+            % (row["allocatable"], chips * each, chips, each)
+        )
+    for resource, count in row["vnpus"].items():
+        if count["allocatable"] != count["wanted"]:
+            phrases.append("%d of %d virtual NPUs %s are allocatable" % (count["allocatable"], count["wanted"], resource))
+    return phrases
+
+
+def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The failed checks; first what the boot unit says, for most of the others follow from that."""
+    return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
+
+
+def _users(row: Row) -> str:
+    return "pods on unhealthy chips: %s" % ", ".join(row["unhealthy_pods"])
+
+
+def _finding(check: dict[str, Any]) -> str:
+    return "%(name)s: %(seen)s (expected: %(expected)s)" % check
+
+
+def _remarks(row: Row, view: View) -> Iterator[str]:
+    """What a person may want to know about a node that is fine."""
+    if view["unschedulable"]:
+        yield "cordoned"
+    ill = chip_health.told(row["chip_health"])
+    if ill:
+        yield ill
+    if row["devices_per_chip"] > 1:
+        yield "up to %d pods share a chip" % row["devices_per_chip"]
+    if view["recovery"]:
+        yield view["recovery"]
+    following = row["next_kernel"]
+    if following and not following.get("release"):
+        yield "its next boot is into kernel %s, for which no driver is staged: see npuops.ascend.plan" % following["kernel"]
+    if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
+        yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]

@@ -1,0 +1,72 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table
+
+from support.fleet.hosts import NEW_RELEASE, host, unreachable
+from support.fleet.planning import (
+    backward,
+    make,
+    nodes_of,
+    record,
+)
+from support.kube.eviction_stub import budget, pod
+
+
+def test_a_mistyped_variable_stops_everything_also_where_nothing_is_due():
+    plan = make([host(loaded=NEW_RELEASE, variables=["npu_upgrade_max_paralel"])])
+    assert not plan.green
+    assert plan.cluster_reasons == ["unknown variable npu_upgrade_max_paralel: did you mean npu_upgrade_max_parallel? (a)"]
+
+
+def test_hosts_without_a_chip_do_not_count():
+    plan = make([host("a"), host("cpu", chip_count=0, family=None)])
+    assert plan.summary.startswith("1 of 1 node is due;")
+
+
+def test_npu_nodes_that_this_run_does_not_see_are_named():
+    nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
+    assert make([host("a")], nodes=nodes).cluster_notes == ["not among the hosts of this run: b"]
+
+
+HALT = {"who": "run r1", "why": "npu-b failed.", "when": "2026-11-21T10:00:00Z", "reason": "upgrade"}
+
+
+def test_a_halt_names_all_ways_out():
+    plan = make([host()], slots={"max": 1, "halted": HALT, "holders": {}})
+    assert not plan.green and plan.park == []
+    assert "ansible-playbook npuops.ascend.upgrade -e npu_upgrade_clear_halt=true" in plan.problem
+    assert "To go back instead: ansible-playbook npuops.ascend.rollback" in plan.problem
+    assert make([host()], slots={"max": 1, "halted": HALT, "holders": {}}, clear_halt=True).green
+
+
+@pytest.mark.parametrize(("reason", "held"), [("upgrade", False), ("rollback", True)])
+def test_going_back_is_no_way_that_a_halted_upgrade_bars(reason, held):
+    plan = make([backward()], reason="rollback", slots={"max": 1, "halted": dict(HALT, reason=reason), "holders": {}})
+    assert plan.held is held and bool(plan.cluster_reasons) is held
+    assert "rollback -e npu_upgrade_clear_halt=true" in plan.problem if held else plan.green
+
+
+def test_a_halted_run_finishes_what_is_in_maintenance():
+    nodes = nodes_of("a", "b")
+    nodes["a"]["metadata"]["annotations"] = {"npuops.ascend/maintenance": json.dumps(record())}
+    stuck = {"max": 1, "halted": dict(HALT, node="a"), "holders": {"a": {"run": "r1", "since": "2026-11-21T10:00:00Z"}}}
+    plan = make([host("a"), host("b")], nodes=nodes, slots=stuck, workloads="park")
+    assert plan.green and plan.held and plan.result()["in_flight"] == ["a"] and plan.result()["order"] == ["a", "b"]
+    assert any("only continues nodes already in maintenance" in note for note in plan.cluster_notes)
+    assert any(
+        "finish a first: ansible-playbook npuops.ascend.upgrade. To continue without it" in line for line in plan_table.table(plan)
+    )
+
+
+def test_the_result_is_plain_data():
+    plan = make([host("a"), unreachable("b")], pods=[pod("web-1")], budgets=[budget()])
+    text = json.dumps(plan.result())
+    assert json.loads(text)["counts"]["blocked"] == 1
+    assert "registry_password" not in text
