@@ -15,9 +15,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemons
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
 
-_CHIPS = "huawei.com/"
 _LONGEST = 16 * 1024
 _BEFORE = schema.table(schema.number(0, 100000), 100)
 
@@ -90,7 +90,7 @@ def works(pods: Objects, awaited: Collection[str]) -> bool:
 def offers(node: Object) -> dict[str, int]:
     """{resource: count} of the devices that the node offers."""
     allocatable = (node.get("status") or {}).get("allocatable") or {}
-    counts = {name: kube_quantity.whole(text) or 0 for name, text in allocatable.items() if name.startswith(_CHIPS)}
+    counts = {name: kube_quantity.whole(text) or 0 for name, text in allocatable.items() if npu_resources.is_npu(name)}
     return {name: count for name, count in sorted(counts.items()) if count}
 
 
@@ -112,7 +112,7 @@ def before(node: Object) -> dict[str, int] | None:
         _BEFORE(counts, "")
     except schema.Misfit:
         return {}
-    return {name: count for name, count in counts.items() if name.startswith(_CHIPS)}
+    return {name: count for name, count in counts.items() if npu_resources.is_npu(name)}
 
 
 def before_text(counts: Mapping[str, int]) -> str:

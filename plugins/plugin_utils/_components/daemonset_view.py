@@ -13,9 +13,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemons
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
-_CHIPS = "huawei.com/"
 # So many nodes are looked at for one without pods that use NPUs.
 _MOST_LOOKS = 20
 
@@ -89,7 +89,9 @@ class DaemonSetView:
             return {}
         each = shared_chips.devices_per_chip([self.pods[name]] if name in self.pods else [])
         counts = {
-            resource: (kube_quantity.whole(text) or 0) // each for resource, text in offered.items() if resource.startswith(_CHIPS)
+            resource: (kube_quantity.whole(text) or 0) // each
+            for resource, text in offered.items()
+            if npu_resources.is_npu(resource)
         }
         return {resource: count for resource, count in sorted(counts.items()) if count}
 

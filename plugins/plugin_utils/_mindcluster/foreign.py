@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 
 # "true" on a Node: the components of others are to keep off it.
 LABEL_ADOPTED = "npuops.ascend/adopted"
@@ -88,9 +89,7 @@ def _is_device_plugin(daemonset: Object) -> bool:
     paths = {(volume.get("hostPath") or {}).get("path") for volume in spec.get("volumes") or []}
     if not paths.intersection(PLUGIN_SOCKETS) and not {path + "/" for path in PLUGIN_SOCKETS}.intersection(paths):
         return False
-    return _says(daemonset, _PLUGIN) or any(
-        str(entry.get("key")).startswith("huawei.com/") for entry in spec.get("tolerations") or []
-    )
+    return _says(daemonset, _PLUGIN) or any(npu_resources.is_npu(entry.get("key")) for entry in spec.get("tolerations") or [])
 
 
 def _uses_chips(daemonset: Object) -> bool:

@@ -16,8 +16,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 
-_PREFIX = "huawei.com/"
 _UNHEALTHY = "Unhealthy"
 _MOST = 16  # pods of one node
 _NAME = 128  # characters
@@ -29,7 +29,7 @@ def lacks_devices(node: Object) -> bool:
     offered = status.get("allocatable") or {}
     for name, text in (status.get("capacity") or {}).items():
         there = kube_quantity.whole(text)
-        if name.startswith(_PREFIX) and there is not None and kube_client.allocatable(node, name) < there and name in offered:
+        if npu_resources.is_npu(name) and there is not None and kube_client.allocatable(node, name) < there and name in offered:
             return True
     return False
 
@@ -68,7 +68,7 @@ def _unhealthy(pod: Object) -> Iterable[str]:
     status = pod.get("status") or {}
     for container in _dicts(status.get("containerStatuses")) + _dicts(status.get("initContainerStatuses")):
         for entry in _dicts(container.get("allocatedResourcesStatus")):
-            if not str(entry.get("name")).startswith(_PREFIX):
+            if not npu_resources.is_npu(entry.get("name")):
                 continue
             for device in _dicts(entry.get("resources")):
                 if device.get("health") == _UNHEALTHY:

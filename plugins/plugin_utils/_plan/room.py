@@ -9,6 +9,7 @@ import collections
 from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.snapshot import FleetSnapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -27,7 +28,7 @@ class Room:
                 continue
             for resource in node.get("status", {}).get("allocatable") or {}:
                 count = kube_client.allocatable(node, resource)
-                if resource.startswith(pod_view.RESOURCE_PREFIX) and count > 0:
+                if npu_resources.is_npu(resource) and count > 0:
                     used = sum(pod.requests.get(resource, 0) for pod in snapshot.pods.get(name, ()))
                     self._free.setdefault(resource, {})[name] = count - used
                     total = self.totals.setdefault(resource, {"allocatable": 0, "requested": 0, "free": 0})

@@ -9,28 +9,10 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
-
-_CDI_ANNOTATION = "cdi.k8s.io/"
-_CDI_KIND = "huawei.com/npu="
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
 # By the name of the node, phrases that name a pod.
 ByNode = dict[str | None, list[str]]
-
-
-def uses_npus(pod: Object) -> bool:
-    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
-    if pod.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-        return False
-    annotations = pod["metadata"].get("annotations") or {}
-    if any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items()):
-        return True
-    spec = pod.get("spec") or {}
-    for container in (spec.get("containers") or []) + (spec.get("initContainers") or []):
-        resources = container.get("resources") or {}
-        for amounts in (resources.get("limits"), resources.get("requests")):
-            if any(name.startswith("huawei.com/") and str(amount) != "0" for name, amount in (amounts or {}).items()):
-                return True
-    return False
 
 
 def by_node(
@@ -42,7 +24,7 @@ def by_node(
     maybe: ByNode = {}
     for pod in pods:
         name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
-        if uses_npus(pod) or name in by_claim:
+        if pod_view.uses_npus(pod) or name in by_claim:
             users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
         elif unknown and name in unknown:
             maybe.setdefault((pod.get("spec") or {}).get("nodeName"), []).append("%s (%s)" % (name, unknown[name]))

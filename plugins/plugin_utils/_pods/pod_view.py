@@ -9,19 +9,23 @@ import collections
 import os
 import socket
 
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 
 NAMESPACE = "npu-operator"  # of our components, unless another one is given
-RESOURCE_PREFIX = "huawei.com/"
+
+_CDI_ANNOTATION = "cdi.k8s.io/"
+_CDI_KIND = cdi_spec.KIND + "="
 
 # What a pod is to a drain; the first that fits counts.
 FINISHED = "finished"  # nothing of it runs
 MIRROR = "mirror"  # a static pod: the kubelet's own, ends with the reboot
 COMPONENT = "component"  # ours: leaves when the node's components are paused
 DAEMONSET = "daemonset"  # would come back at once
-NPU = "npu"  # asks for a chip: evicted first
+NPU = "npu"  # uses a chip: evicted first
 OTHER = "other"
 
 
@@ -78,7 +82,7 @@ class Pod:
             return COMPONENT
         if self.owner and self.owner[0] == "DaemonSet":
             return DAEMONSET
-        return NPU if self.requests else OTHER
+        return NPU if self.requests or _has_cdi_name(metadata) else OTHER
 
     @property
     def label(self) -> str:
@@ -88,6 +92,19 @@ class Pod:
     def owner_text(self) -> str | None:
         """``Deployment train/web``, or None without a controller, as a static pod is."""
         return "%s %s/%s" % (self.owner[0], self.namespace, self.owner[1]) if self.owner and self.kind != MIRROR else None
+
+
+def uses_npus(item: Object) -> bool:
+    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
+    if item.get("status", {}).get("phase") in ("Succeeded", "Failed"):
+        return False
+    return _has_cdi_name(item["metadata"]) or bool(_npu_requests(item.get("spec") or {}))
+
+
+def _has_cdi_name(metadata: Object) -> bool:
+    """Whether the annotations of a pod ask for devices of this collection's CDI spec."""
+    annotations = metadata.get("annotations") or {}
+    return any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items())
 
 
 def _owner(metadata: Object) -> tuple[str, str] | None:
@@ -147,7 +164,7 @@ def _asked(container: Object) -> dict[str, int]:
     resources = container.get("resources") or {}
     # A request that is not written is the limit.
     for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
-        if name.startswith(RESOURCE_PREFIX) and str(count) not in ("0", ""):
+        if npu_resources.is_npu(name) and str(count) not in ("0", ""):
             number = kube_quantity.whole(count)
             # Whatever it asks for, it asks for something.
             counts[name] = 1 if number is None else number

@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantit
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips, wanted_vnpus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -88,7 +89,7 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "allocatable": {
             name: count
             for name, text in (node.get("status", {}).get("allocatable") or {}).items()
-            if name.startswith("huawei.com/") and (count := kube_quantity.whole(text)) is not None
+            if npu_resources.is_npu(name) and (count := kube_quantity.whole(text)) is not None
         },
         "devices_per_chip": shared_chips.devices_per_chip([plugin_pod] if plugin_pod else []),
         "plugin": _pod_state(plugin_pod),

@@ -22,8 +22,10 @@ def test_kinds():
         pod("proxy", owner=("DaemonSet", "proxy")),
         pod("train", npus=8),
         pod("vnpu", npus=1, resource="huawei.com/Ascend910-2c"),
+        pod("cdi", annotations={"cdi.k8s.io/mine": "huawei.com/npu=0"}),
+        pod("other-cdi", annotations={"cdi.k8s.io/mine": "vendor.com/gpu=0"}),
         pod("web"),
-    ) == ["finished", "mirror", "component", "daemonset", "npu", "npu", "other"]
+    ) == ["finished", "mirror", "component", "daemonset", "npu", "npu", "npu", "other", "other"]
 
 
 @pytest.mark.parametrize(
