@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -40,6 +40,7 @@ class Step:
         self.cpu = 0.0  # seconds of the processor that `stream` has cost, with all that its program waited for
         self.next_sign = float(FIRST_SIGN)  # of life, in seconds after it began
         self._group: int | None = None  # of the program that runs now
+        self._groups: set[int] = set()  # those that were told to end
         self._stopped = False
         self._lock = threading.Lock()
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -157,13 +158,15 @@ class Step:
         with self._lock:
             self._stopped = True
             if self._group is not None:
+                self._groups |= _groups_below(self._group)
+            for group in self._groups:
                 with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
-                    os.killpg(self._group, signum)
+                    os.killpg(group, signum)
 
     def gone(self) -> bool:
         """Whether nothing is left of the program that `stop` ended, children included."""
         with self._lock:
-            return self._group is None or not _lives(self._group)
+            return not any(_lives(group) for group in self._groups)
 
     def tail(self, lines: int = LOG_TAIL) -> list[str]:
         return self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-lines:]
@@ -223,12 +226,25 @@ class Graph:
 
 def _lives(group: int) -> bool:
     """Whether a process of the group runs. Who has ended and was not waited for does not."""
+    return any(its_group == group and state != "Z" for _pid, state, _parent, its_group in _processes())
+
+
+def _groups_below(leader: int) -> set[int]:
+    """The process groups of a process and its descendants: some, such as Ansible's workers, begin groups of their own."""
+    processes = list(_processes())
+    groups, family = {leader}, {leader}
+    while found := {pid for pid, _state, parent, _group in processes if parent in family} - family:
+        family |= found
+        groups |= {group for pid, _state, _parent, group in processes if pid in found}
+    return groups
+
+
+def _processes() -> Iterator[tuple[int, str, int, int]]:
+    """(ID, state, ID of the parent, process group) of all that there are."""
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it ended just now
-            state, _, its_group = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:3]
-            if int(its_group) == group and state != "Z":
-                return True
-    return False
+            state, parent, group = file.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[:3]
+            yield int(file.parent.name), state, int(parent), int(group)
 
 
 def _run(function: Callable[[Step], None], step: Step) -> None:

@@ -53,12 +53,13 @@ done
 echo "$name ${NPU_LAB:--} ${NPU_LAB_GOES:-0} ${NPU_CRASH:+crash} $*" >>events
 [ ! -e "do/$name" ] || . "./do/$name"
 """
-# Two processes that never end by themselves; the first one writes down which signal came first.
+# Two processes that never end by themselves; the first one writes down which signal came first. The second one has a session of its
+# own, as what Ansible's workers start.
 HANGS = """
 trap 'echo "asked $name" >>events; exit 1' INT
 trap 'echo "told $name" >>events; exit 1' TERM
 echo $$ >>pids
-sh -c 'echo $$ >>pids; while :; do sleep 0.1; done'
+setsid --wait sh -c 'echo $$ >>pids; while :; do sleep 0.1; done'
 """
 STUBBORN = """
 trap '' INT TERM

@@ -30,6 +30,7 @@ def upgrade(tmp_path, order, found=None, objects=None, arguments=()):
         "components": {"order": order, "from": ["26.1"], "to": "7.3", "changes": [CHANGE]},
         "hosts": {"a": dict(planned("a", "up-to-date"), node="a")},
         "pace": pace(1),
+        "due_versions": {},
         **dict.fromkeys(("order", "deferred", "due_nodes", "settled_nodes", "park", "in_flight", "table"), []),
         **dict.fromkeys(("refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
         "counts": {}, "green": True, "summary": "",

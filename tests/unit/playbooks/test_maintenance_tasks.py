@@ -54,6 +54,7 @@ PLAN = {
     "hosts": {"a": dict(planned("a"), node="a", chips=8, to={}, other_kernels=[])},
     "order": ["a"],
     "pace": pace(1),
+    "due_versions": {},
     **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
     **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
     "counts": {},

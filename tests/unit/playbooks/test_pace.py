@@ -25,6 +25,7 @@ def test_the_plan_says_how_many_nodes_go_at_once(tmp_path, playbook, max_paralle
         "hosts": {name: dict(planned(name), node=name, chips=8, to={}, other_kernels=[]) for name in NODES},
         "order": ["npu-b", "npu-a"],
         "pace": pace(max_parallel),
+        "due_versions": {},
         **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
         **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
         "counts": {},

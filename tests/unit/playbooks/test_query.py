@@ -56,6 +56,7 @@ PLAN = {
     "pace": {"serial": 1, "strategy": "ansible.builtin.linear"},
     "deferred": [],
     "due_nodes": [],
+    "due_versions": {},
     "settled_nodes": [],
     "park": [],
     "hosts": {"npu-a": planned("npu-a"), "npu-b": planned("npu-b", "blocked", [WAY])},

@@ -45,6 +45,7 @@ PLAN = {
     "components": {"order": None, "from": [], "to": None, "changes": []},
     "hosts": {name: dict(planned(name, "up-to-date"), node=name, chips=8, to={}, other_kernels=[]) for name in HOSTS},
     "pace": pace(1),
+    "due_versions": {},
     **dict.fromkeys(("order", "deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
     **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
     "counts": {}, "green": True, "summary": "",

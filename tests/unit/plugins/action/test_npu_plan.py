@@ -74,6 +74,7 @@ def test_a_green_plan(api, registry):
     api.put(PODS, pod("web-1"))
     result = run(api, registry)
     assert (result["green"], result["order"], result["due_nodes"]) == (True, ["b", "a"], ["a", "b"])
+    assert list(result["due_versions"]) == ["a", "b"]
     assert (result["problem"], result["refusal"]) == (None, None)
     assert result["hosts"]["a"]["to"]["image"].endswith("%s:25.5.2-%s" % (REPOSITORY, PROFILE))
     assert result["hosts"]["a"]["to"]["digest"].startswith("sha256:")
