@@ -59,7 +59,9 @@ def parse(text: str | None, steps: Collection[str], reasons: Collection[str]) ->
 
 @functools.cache
 def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
-    drivers: dict[str, Any] = {"from": _driver, "to": _driver}  # the one is a word of Python's
+    # Words of Python's are among them.
+    drivers: dict[str, Any] = {"from": _driver, "to": _driver}
+    version: dict[str, Any] = {"for": _word}
     return fields(
         run=schema.text(256),
         generation=number(),
@@ -73,7 +75,7 @@ def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
         unschedulable=optional(flag),
         boot_id=_word,
         attempt=number(0, 10**6),
-        approval=optional(fields(time=_word, manager=_word, by=_told, **{"for": _word})),
+        approval=optional(fields(time=_word, manager=_word, by=_told, **version)),
         started=_word,
         ended=_word,
         outcome=_word,
