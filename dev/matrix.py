@@ -28,6 +28,13 @@ def known_pairs() -> list[Pair]:
     return [(kubernetes, containerd) for kubernetes in versions.known("kubernetes") for containerd in runtimes]
 
 
+def cross() -> list[Pair]:
+    """The newest of each with all of the other: what a release breaks shows with the newest, too."""
+    pairs = known_pairs()
+    newest_kubernetes, newest_containerd = pairs[0]
+    return [pair for pair in pairs if newest_kubernetes in pair or newest_containerd in pair]
+
+
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="dev/matrix",
@@ -37,8 +44,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("scenarios", nargs="*", default=["default"], metavar="SCENARIO", help="of molecule; 'default' by default")
     parser.add_argument("--pair", action="append", metavar="KUBERNETES:CONTAINERD", help="only this pair, such as 1.37:2.3")
-    parser.add_argument("--kubernetes", metavar="RELEASE", help="only the pairs of this Kubernetes, such as 1.37")
-    parser.add_argument("--list", action="store_true", help="print the releases of Kubernetes, and leave")
+    parser.add_argument("--list", action="store_true", help="print the pairs that `make test-all` tries, and leave")
     return parser.parse_args()
 
 
@@ -85,11 +91,9 @@ def table(results: dict[Pair, str]) -> str:
 def main() -> int:
     arguments = parse()
     if arguments.list:
-        print("\n".join(versions.known("kubernetes")))
+        print("\n".join(":".join(pair) for pair in cross()))
         return 0
-    pairs = [pair for pair in chosen_pairs(arguments.pair) if arguments.kubernetes in (None, pair[0])]
-    if not pairs:
-        raise SystemExit(f"--kubernetes {arguments.kubernetes}: the lab knows {', '.join(versions.known('kubernetes'))}")
+    pairs = chosen_pairs(arguments.pair)
     state = Path(os.environ["NPU_LAB_STATE"])
     if state.exists():
         raise SystemExit(f"{state} holds a lab: remove it first (make lab-down), or choose another number (NPU_LAB=7 make matrix)")

@@ -65,6 +65,12 @@ CHECKS = {
 }
 # It covers what unit tests and sanity do with .venv's ansible-core.
 SLOW_CHECKS = {"ansible-newest": 60}
+# What an ansible-core, or a kubernetes.core, can break.
+WITH_ANSIBLE = (
+    *(f"tests/unit/{name}" for name in ("extensions", "playbooks", "roles", "meta")),
+    *(f"tests/unit/plugins/{name}" for name in ("action", "filter", "inventory")),
+    *(f"tests/unit/plugins/plugin_utils/_{name}" for name in ("action", "data", "kube", "package", "settings")),
+)
 # At which calls test_crash.py kills the controller in `make test`: those that matter most, one on each node.
 CRASHES = "kill-before:npu_trial_boot rebooted,kill-after:npu_trial_boot rebooted,kill-after:last-maintenance"
 # Scenarios whose verify.yml `make test` runs: the first install, its second run, an upgrade, its second run, a rollback.
@@ -131,8 +137,8 @@ def test_all(checkout: Path, results: Path) -> list[Part]:
         Part("kubernetes-core", ("dev/kubernetes-core",), 300),
         Part("arm64", ("dev/arm64",), 400),
         *(
-            Part(f"ansible-{pair}", ("dev/ansible-matrix", "--fetch", "--pair", pair), 1000)
-            for pair in _listed(checkout, python, "dev/ansible_matrix.py", "--list")
+            Part(f"ansible-{pair}", ("dev/ansible-matrix", "--fetch", "--pair", pair, "--", *files), budget)
+            for pair, files, budget in _pairs(_listed(checkout, python, "dev/ansible_matrix.py", "--list"))
         ),
         *scenarios,
         *rollouts,
@@ -142,8 +148,8 @@ def test_all(checkout: Path, results: Path) -> list[Part]:
         _pytest(results, "oldest-containerd", [CONTAINERD], 300, Place.OLDEST),
         _pytest(results, "oldest-staging", list(STAGING), 300, Place.OLDEST),
         *(
-            Part(f"matrix-{release}", ("dev/matrix", "--kubernetes", release), 1000, Place.OWN)
-            for release in _listed(checkout, python, "dev/matrix.py", "--list")
+            Part(f"matrix-{pair.replace(':', '-')}", ("dev/matrix", "--pair", pair), 250, Place.OWN)
+            for pair in _listed(checkout, python, "dev/matrix.py", "--list")
         ),
         Part("bench", ("dev/bench",), 600, Place.ALONE),
     ]
@@ -184,6 +190,11 @@ def _pytest(
     results: Path, name: str, arguments: list[str], budget: int, place: Place = Place.NEWEST, env: dict[str, str] | None = None
 ) -> Part:
     return Part(name, ("dev/lab-test", *arguments, f"--junitxml={results / name}.xml"), budget, place, env or {})
+
+
+def _pairs(names: list[str]) -> list[tuple[str, tuple[str, ...], int]]:
+    """(pair, the unit tests that it runs, budget): all with the newest Python; with others those in which Ansible has a part."""
+    return [(name, () if name == names[-1] else WITH_ANSIBLE, 900 if name == names[-1] else 600) for name in names]
 
 
 def _rollout(name: str) -> str:

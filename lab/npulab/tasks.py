@@ -159,7 +159,8 @@ class Step:
             self._stopped = True
             if self._group is not None:
                 self._groups |= _groups_below(self._group)
-            for group in self._groups:
+            # The program first: it hears of it before its children are gone, and puts back what it changed.
+            for group in sorted(self._groups, key=lambda group: group != self._group):
                 with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
                     os.killpg(group, signum)
 

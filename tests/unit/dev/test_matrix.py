@@ -120,3 +120,11 @@ def test_a_signal_removes_the_lab(start, tmp_path):
     assert process.returncode == 130
     assert events(tmp_path)[-1] == "lab down 61 1.36:2.3"
     assert [line.split() for line in output.splitlines()[-2:]] == [["1.37", "ok"], ["1.36", "-"]]
+
+
+def test_the_pairs_of_the_other_suite(run):
+    status, listed = run("--list")
+    kubernetes = list(versions.known("kubernetes"))
+    containerd = [name for name in versions.known("containerd") if name != "1.7"]
+    pairs = [*(f"{kubernetes[0]}:{other}" for other in containerd), *(f"{one}:{containerd[0]}" for one in kubernetes[1:])]
+    assert status == 0 and listed.split() == pairs

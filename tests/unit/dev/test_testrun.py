@@ -41,8 +41,8 @@ name=${0##*/}
 case "$name $1" in
     "nox --list") cat sessions.json; exit ;;
     "nox --session") name=$2 ;;
-    "python dev/ansible_matrix.py") echo 2.18-3.11; exit ;;
-    "python dev/matrix.py") echo 1.37; echo 1.36; exit ;;
+    "python dev/ansible_matrix.py") echo 2.18-3.11; echo 2.21-3.14; exit ;;
+    "python dev/matrix.py") echo 1.37:2.4; echo 1.36:2.4; exit ;;
     "lab "*) name=lab-$1 ;;
     "molecule "*) name=molecule-$1 ;;
 esac
@@ -184,10 +184,14 @@ def test_everything(checkout):
     begun = checkout.begun()
     assert set(ALL_CHECKS) <= set(begun)
     assert sorted(name for name in begun if name in ("simulate", "kubernetes-core", "arm64", "ansible-matrix", "matrix", "bench")) == [
-        "ansible-matrix", "arm64", "bench", "kubernetes-core", "matrix", "matrix", "simulate", "simulate",
+        "ansible-matrix", "ansible-matrix", "arm64", "bench", "kubernetes-core", "matrix", "matrix", "simulate", "simulate",
     ]  # fmt: skip
     lines = checkout.lines()
     assert "-m core" not in "\n".join(lines)
+    # All of the unit tests with the newest Python only.
+    some, everything = (line.partition(" -- ")[2] for line in lines if line.startswith("ansible-matrix"))
+    assert "tests/unit/playbooks" in some.split() and everything == ""
+    assert [path for path in some.split() if not (CHECKOUT / path).is_dir()] == []
     rollouts = [word for line in lines for word in re.findall(r"maintenance/test_(\w+)\.py", line)]
     assert sorted(rollouts) == sorted(ROLLOUTS)
     scenarios = [word for line in lines if line.startswith("molecule-") for word in line.split()[3:] if word in SCENARIOS]
