@@ -8,12 +8,14 @@ from __future__ import annotations
 import io
 import json
 import re
+import subprocess
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._image import oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry as image_registry
 
 from support.lab.healing import QUICK
+from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
 # Node -> what its pods ask for, chips.
@@ -160,6 +162,29 @@ def test_a_request_is_enough(lab, node, chips):
     assert "davinci_manager" in text
     assert "LD=\n" in text
     assert "runtimeClassName" not in lab.pod("look", TEAM)["spec"]
+
+
+@pytest.mark.core
+def test_the_page_for_people_who_run_pods(lab, tmp_path):
+    """docs/use.md as a user copies it, but for the image: the lab has no other registry than its own."""
+    page = (CHECKOUT / "docs" / "use.md").read_text(encoding="utf-8")
+    pod = re.search(r"```yaml\n(# hello-npu.yaml\n.*?)```", page, re.DOTALL)[1]
+    pod = pod.replace("docker.io/library/ubuntu:22.04", f"{registry(lab)}/lab/test:lab")
+    pod = pod.replace("  restartPolicy: Never\n", "  restartPolicy: Never\n  imagePullSecrets: [{name: lab-registry}]\n")
+    (tmp_path / "hello-npu.yaml").write_text(pod, encoding="utf-8")
+    env = {"PATH": f"{lab.state}/bin:/usr/bin:/bin", "KUBECONFIG": str(lab.kubeconfig)}
+    printed = []
+    for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL):
+        script = "set -euo pipefail\n" + re.sub(r"^\$ ", "", block, flags=re.MULTILINE)
+        done = subprocess.run(
+            ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        printed.append(done.stdout)
+    offered, ran, counted = printed
+    assert re.search(r"^npu-a +8 +<none> +<none>", offered, re.MULTILINE) and "npu-c" in offered, offered
+    assert len(addresses(ran)) == 1, ran
+    assert "Name:               npu-a" in counted and re.search(r"huawei.com/Ascend910 +0 +0", counted), counted
 
 
 @pytest.mark.core
