@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import problems
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     ORDER,
@@ -30,11 +31,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     MakeDrain,
     MakeSmokePod,
     Outdated,
-    Skipped,
     Uncordoned,
     Withdrawn,
     Work,
-    WrongHost,
     check_skip,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
@@ -44,16 +43,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.validat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import Blocked, told
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import (
-    ANSWERS,
-    AWAITING,
     BUSY,
     DEFERRED,
     DONE,
     FAILED,
-    HALTED,
     UNDER_WAY,
     Outcome,
 )
@@ -204,29 +199,23 @@ class Cycle:
             raise
         except Outdated as exc:
             return self._beginning.drop(exc)
-        except Recovered:
-            return ending.give_back(ANSWERS, "Its chips respond again.")
-        except Withdrawn as exc:
-            return ending.give_back(AWAITING, exc.message)
-        except maintenance_slots.Halted as exc:
-            return ending.give_back(HALTED, exc.message)
-        except (Blocked, Skipped, maintenance_host_side.Held, maintenance_slots.NotYet) as exc:
-            if intended and isinstance(exc, Blocked):
-                return self._stuck(exc)
-            return ending.give_back(DEFERRED, exc.message, exc.details.get("blockers"))
-        except maintenance_host_side.NotSent as exc:
-            # In a rollback the host is neither here nor there.
-            return ending.halt(exc) if step == maintenance_record.ROLLBACK else ending.give_back(FAILED, exc.message)
-        except WrongHost as exc:
-            # Whatever it is, it is not for this host to say.
-            if intended and self._purpose.recovers:
-                return self._work.outcome(FAILED, exc.message)
-            return ending.halt(exc) if intended else ending.give_back(FAILED, exc.message)
-        except maintenance_host_side.HostUnreachable as exc:
-            return self._stuck(exc) if intended else ending.give_back(DEFERRED, exc.message)
-        except NpuError as exc:
-            return self._stuck(exc) if intended else ending.give_back(FAILED, exc.message)
+        except (Recovered, NpuError) as exc:
+            return self._end_early(exc, step, intended)
         return None
+
+    def _end_early(self, problem: Recovered | NpuError, step: str, intended: bool) -> Outcome:
+        """The outcome with which the node is let go because of a problem."""
+        outcome, then = problems.meaning(problem)
+        if isinstance(problem, Recovered):
+            return self._ending.give_back(outcome, "Its chips respond again.")
+        # A rollback that could not be sent leaves the host between two drivers.
+        if intended and step == maintenance_record.ROLLBACK and isinstance(problem, maintenance_host_side.NotSent):
+            return self._ending.halt(problem)
+        if not intended or then == problems.GIVEN_BACK:
+            return self._ending.give_back(outcome, problem.message, problem.details.get("blockers"))
+        if then == problems.FOREIGN:
+            return self._work.outcome(outcome, problem.message) if self._purpose.recovers else self._ending.halt(problem)
+        return self._stuck(problem)
 
     def _stuck(self, exc: NpuError) -> Outcome:
         """Between intent and end something went wrong that nobody foresaw, or the host is gone."""
