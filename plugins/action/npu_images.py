@@ -9,7 +9,6 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
@@ -27,8 +26,7 @@ class ActionModule(ControllerAction):
         "exporter": {"type": "bool", "default": True},
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
-        "stack": mindcluster_stack.argument(),
-        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
+        **mindcluster_stack.arguments(),
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
         "execution_environment_image": {"type": "str"},

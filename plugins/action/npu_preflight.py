@@ -12,7 +12,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
@@ -45,8 +44,7 @@ class ActionModule(HostsAction):
         "exporter_version": {"type": "str"},
         "exporter_image": {"type": "str"},
         "exporter_settings": {"type": "dict", "default": {}},
-        "stack": mindcluster_stack.argument(settings={"type": "dict", "default": {}}),
-        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
+        **mindcluster_stack.arguments(),
         "node_agent": {"type": "bool", "default": True},
         "node_agent_image": {"type": "str"},
         "image_pull_secrets": {"type": "list", "elements": "str", "default": []},

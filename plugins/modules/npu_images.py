@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
+  - npuops.ascend.stack
 requirements:
   - python >= 3.11
 options:
@@ -51,49 +52,6 @@ options:
   exporter_image:
     description: Image of the exporter, instead of upstream's.
     type: str
-  stack:
-    description: MindCluster's optional components.
-    type: dict
-    default: {}
-    suboptions:
-      volcano:
-        description: Volcano.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "The release of MindCluster. By default, the one that O(mindcluster_train) installs.", type: str}
-          scheduler_image: {description: "Its scheduler's image, instead of upstream's.", type: str}
-          controllers_image: {description: "Its controllers' image, instead of upstream's.", type: str}
-      clusterd:
-        description: clusterd.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
-          image: {description: "Its image, instead of upstream's.", type: str}
-      noded:
-        description: noded.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
-          image: {description: "Its image, instead of upstream's.", type: str}
-      ascend_operator:
-        description: The ascend-operator.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release. By default, it is the one that O(mindcluster_train) installs.", type: str}
-          image: {description: "Its image, instead of upstream's.", type: str}
-  mindcluster_train:
-    description: The train of MindCluster.
-    type: str
-    choices: ["7.3", "26.1"]
-    default: "26.1"
   node_agent:
     description: Whether the node agent is deployed.
     type: bool

@@ -28,6 +28,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
   - npuops.ascend.settings
+  - npuops.ascend.stack
 options:
   namespace:
     description: Namespace of the components.
@@ -62,53 +63,6 @@ options:
     description: Further settings of the role C(npu_exporter), by their names without the prefix.
     type: dict
     default: {}
-  stack:
-    description: MindCluster's optional components.
-    type: dict
-    default: {}
-    suboptions:
-      volcano:
-        description: Volcano.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it will be deployed., type: bool, default: false}
-          version: {description: "The release of MindCluster, which must belong to O(mindcluster_train).", type: str}
-          scheduler_image: {description: "Its scheduler's image, with a tag as the others.", type: str}
-          controllers_image: {description: "Its controllers' image, with a tag as the others.", type: str}
-          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
-      clusterd:
-        description: clusterd.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it will be deployed., type: bool, default: false}
-          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
-          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
-      noded:
-        description: noded.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it will be deployed., type: bool, default: false}
-          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
-          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
-      ascend_operator:
-        description: The ascend-operator.
-        type: dict
-        default: {}
-        suboptions:
-          enabled: {description: Whether it will be deployed., type: bool, default: false}
-          version: {description: "Its release, which must belong to O(mindcluster_train).", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
-          settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
-  mindcluster_train:
-    description: The train of MindCluster that will be deployed.
-    type: str
-    choices: ["7.3", "26.1"]
-    default: "26.1"
   node_agent:
     description: Whether the node agent will be deployed.
     type: bool

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, mindcluster
 
 # Whose an object is: the roles of these components put this label on what people could have made themselves.
 MANAGED_BY, OURS = "app.kubernetes.io/managed-by", "npuops.ascend"
@@ -174,11 +174,15 @@ COMPONENTS = (
 PARTS = tuple(component.part for component in COMPONENTS)
 
 
-def argument(**more: dict[str, Any]) -> dict[str, Any]:
-    """The argument of a module that takes settings of each component, by its part. ``more``: what it takes beside these."""
+def arguments() -> dict[str, Any]:
+    """The options of the documentation fragment ``stack``."""
 
     def of(component: Component) -> dict[str, Any]:
         options: dict[str, Any] = {"enabled": {"type": "bool", "default": False}, "version": {"type": "str"}}
-        return {"type": "dict", "default": {}, "options": options | {image: {"type": "str"} for image in component.images} | more}
+        options |= {image: {"type": "str"} for image in component.images}
+        return {"type": "dict", "default": {}, "options": options | {"settings": {"type": "dict", "default": {}}}}
 
-    return {"type": "dict", "default": {}, "options": {component.part: of(component) for component in COMPONENTS}}
+    return {
+        "stack": {"type": "dict", "default": {}, "options": {component.part: of(component) for component in COMPONENTS}},
+        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
+    }
