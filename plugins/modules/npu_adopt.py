@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_adopt
-short_description: Move nodes from the NPU components of somebody else, and back
+short_description: "Step of a playbook: move nodes from the NPU components of somebody else, and back"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_components
-short_description: Find out which components an upgrade may change
+short_description: "Step of a playbook: find out which components an upgrade may change"
 version_added: 0.2.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_driver_condition
-short_description: Remove the condition that the node agents wrote
+short_description: "Step of a playbook: remove the condition that the node agents wrote"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_firmware
-short_description: Write the firmware of a staged driver release into the chips of an NPU host
+short_description: "Step of a playbook: write the firmware of a staged driver release into the chips of an NPU host"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_heal
-short_description: Plan which wedged nodes to recover
+short_description: "Step of a playbook: plan which wedged nodes to recover"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

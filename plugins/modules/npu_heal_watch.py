@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_heal_watch
-short_description: Watch for wedged nodes and start this playbook when one is due for recovery
+short_description: "Step of a playbook: watch for wedged nodes and start this playbook when one is due for recovery"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

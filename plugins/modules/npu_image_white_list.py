@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_image_white_list
-short_description: Allow driver images in the cluster's ImageWhiteList
+short_description: "Step of a playbook: allow driver images in the cluster's ImageWhiteList"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_images
-short_description: List the images that the fleet needs
+short_description: "Step of a playbook: list the images that the fleet needs"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_maintenance
-short_description: Run the maintenance of one node, from cordon to uncordon
+short_description: "Step of a playbook: run the maintenance of one node, from cordon to uncordon"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_mirror
-short_description: Copy images and packages to another registry, or to a bundle and from it
+short_description: "Step of a playbook: copy images and packages to another registry, or to a bundle and from it"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

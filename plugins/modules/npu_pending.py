@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_pending
-short_description: Label all nodes that are due for a driver upgrade
+short_description: "Step of a playbook: label all nodes that are due for a driver upgrade"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

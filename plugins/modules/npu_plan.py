@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_plan
-short_description: Plan a driver upgrade or rollback of the whole fleet
+short_description: "Step of a playbook: plan a driver upgrade or rollback of the whole fleet"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

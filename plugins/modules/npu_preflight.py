@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_preflight
-short_description: Check every NPU host before any of them is changed
+short_description: "Step of a playbook: check every NPU host before any of them is changed"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_python
-short_description: Install a Python on a host that has none
+short_description: "Step of a playbook: install a Python on a host that has none"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_report
-short_description: Report the results of an upgrade, rollback or recovery
+short_description: "Step of a playbook: report the results of an upgrade, rollback or recovery"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_status
-short_description: Show the status of the NPU fleet
+short_description: "Step of a playbook: show the status of the NPU fleet"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

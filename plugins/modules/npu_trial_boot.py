@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_trial_boot
-short_description: Reboot an NPU host into a driver release on trial
+short_description: "Step of a playbook: reboot an NPU host into a driver release on trial"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

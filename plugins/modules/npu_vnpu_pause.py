@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_vnpu_pause
-short_description: Take nodes out of the NPU service while their virtual NPUs change
+short_description: "Step of a playbook: take nodes out of the NPU service while their virtual NPUs change"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

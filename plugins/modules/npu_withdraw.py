@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_withdraw
-short_description: Remove nodes from the NPU service of the cluster
+short_description: "Step of a playbook: remove nodes from the NPU service of the cluster"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)

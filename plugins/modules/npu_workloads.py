@@ -7,7 +7,7 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_workloads
-short_description: Park and restore the workloads that use NPUs
+short_description: "Step of a playbook: park and restore the workloads that use NPUs"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
