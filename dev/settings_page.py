@@ -22,24 +22,60 @@ Every variable that you may set, with its type and default. Set them in the inve
 `npu_` is refused as misspelt. Values of `npu_upgrade_` and `npu_heal_` may be strings, as on the command line and in surveys; an
 empty string stands for the default.
 
+Most fleets need the variables of the first two tables and no others. The sections after them have all variables.
+
 This page is written from the argument specs of the roles by `make settings`; do not edit it.
 """
+# What a fleet is set up with, and upgraded with.
+FIRST = {
+    "For a first install": (
+        "npu_driver_version", "npu_driver_repository", "npu_driver_source", "npu_node_agent_image", "npu_registry_username",
+        "npu_registry_password", "npu_image_pull_secrets", "npu_registry_mirror",
+    ),
+    "For an upgrade": (
+        "npu_driver_version", "npu_upgrade_auto", "npu_upgrade_max_parallel", "npu_upgrade_on_blocked", "npu_upgrade_canary",
+        "npu_upgrade_max_failures", "npu_upgrade_wait_for_jobs", "npu_upgrade_pod_deletion", "npu_upgrade_workloads",
+        "npu_upgrade_report_dir",
+    ),
+}  # fmt: skip
 
 
 def page() -> str:
+    roles = {path.parent.parent.name: main(path) for path in sorted((CHECKOUT / "roles").glob("*/meta/argument_specs.yml"))}
+    takers: dict[str, list[str]] = {}
+    for role, spec in roles.items():
+        for name in spec["options"]:
+            takers.setdefault(name, []).append(role)
+    every = dict(options_of_playbooks(), **{name: roles[takers[name][0]]["options"][name] for name in takers})
+    common = {name: every[name] for name in sorted(takers) if len(takers[name]) > 1}
     parts = [HEAD]
+    for title, names in FIRST.items():
+        parts += [f"## {title}", "", "| variable | meaning |", "| --- | --- |"]
+        parts += [f"| [`{name}`](#{anchor(name, takers, common)}) | {first_sentence(every[name])} |" for name in names] + [""]
+    parts += section("Common", "Variables that several roles take.", common)
     parts += section("Playbooks", "Variables of the playbooks that belong to no role.", options_of_playbooks())
-    seen: dict[str, str] = {}
-    for role in sorted(path.parent.parent.name for path in (CHECKOUT / "roles").glob("*/meta/argument_specs.yml")):
-        spec = read(CHECKOUT / "roles" / role / "meta" / "argument_specs.yml")["argument_specs"]["main"]
-        own = {name: option for name, option in spec["options"].items() if name not in seen}
-        shared = sorted(name for name in spec["options"] if name in seen)
-        seen.update(dict.fromkeys(own, role))
+    for role, spec in roles.items():
+        shared = [name for name in spec["options"] if name in common]
         intro = spec["short_description"] + "."
         if shared:
-            intro += " Also takes %s." % ", ".join("[`%s`](#%s)" % (name, seen[name]) for name in shared)
-        parts += section(role, intro, own)
+            intro += " Also takes %s of the [common variables](#common)." % ", ".join(f"`{name}`" for name in sorted(shared))
+        own = {name: option for name, option in spec["options"].items() if name not in common}
+        # A role may have nothing of its own.
+        parts += section(role, intro, own) if own else [f"## {role}", "", intro, ""]
     return "\n".join(parts)
+
+
+def main(path: pathlib.Path) -> dict[str, Any]:
+    return read(path)["argument_specs"]["main"]
+
+
+def anchor(name: str, takers: dict[str, list[str]], common: dict[str, Any]) -> str:
+    """Of the section that has the variable."""
+    return "common" if name in common else takers[name][0] if name in takers else "playbooks"
+
+
+def first_sentence(option: dict[str, Any]) -> str:
+    return re.split(r"(?<=[.])\s", meaning(option), maxsplit=1)[0]
 
 
 def section(title: str, intro: str, options: dict[str, Any]) -> list[str]:

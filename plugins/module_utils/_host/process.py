@@ -80,7 +80,8 @@ class Process:
             return None
         path = path[: -len(_DELETED)] if path.endswith(_DELETED) else path
         # A program such as k3s has several functions, selected by the name that it is called with.
-        called = os.path.join(os.path.dirname(path), os.path.basename(self.argv[0] if self.argv else path))
+        argv = self.argv  # once: it is empty as soon as the process ends
+        called = os.path.join(os.path.dirname(path), os.path.basename(argv[0] if argv else path))
         return called if os.path.realpath(self._fs + called) == os.path.realpath(self._fs + path) else path
 
     @property

@@ -214,3 +214,13 @@ def test_a_ctr_that_a_user_can_change_is_not_run(machine, monkeypatch):
     monkeypatch.setattr(image_ctr, "_CTR_PATHS", ())
     with pytest.raises(NpuError, match="changed by users other than root.*%s" % machine.home):
         image_ctr.Containerd(machine.socket)
+
+
+def test_a_process_that_ends_while_it_is_looked_at(tmp_path, monkeypatch):
+    """All processes of a host are looked at to find the kubelet, and some end at any moment: their command line is empty then."""
+    proc = tmp_path / "proc" / "4711"
+    proc.mkdir(parents=True)
+    (proc / "exe").symlink_to("/usr/bin/true")
+    answers = iter(["/usr/bin/true\0", ""])
+    monkeypatch.setattr(host_process, "read_text", lambda path, default=None: next(answers))
+    assert host_process.Process(4711, str(tmp_path)).program == "/usr/bin/true"
