@@ -18,6 +18,7 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
 from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
