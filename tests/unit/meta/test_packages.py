@@ -133,3 +133,10 @@ def test_the_tests_stand_where_the_library_does():
     for room in ("module_utils", "plugin_utils"):
         for path in (tests / room).rglob("test_*.py"):
             assert path.parent.relative_to(tests).as_posix() in packages
+
+
+def test_the_files_to_look_at_are_there():
+    page = (CHECKOUT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("### Where to look")[2].partition("\n## ")[0]
+    named = [line.split("`")[1] for line in table.splitlines() if line.startswith("| ") and line.endswith("` |")][1:]
+    assert len(named) >= 20 and [name for name in named if not (PLUGINS / name).is_file()] == []
