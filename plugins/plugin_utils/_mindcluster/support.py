@@ -25,7 +25,7 @@ Row = dict[str, Any]
 def table() -> dict[str, Any]:
     """The content of support.yml."""
     with open(os.path.join(os.path.dirname(__file__), "support.yml"), encoding="utf-8") as stream:
-        return yaml.safe_load(stream)
+        return yaml.load(stream, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def judge(

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import copy
+import json
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
@@ -110,3 +113,33 @@ def test_what_may_not_be_created_is_named(api, cluster):
 def test_bad_definitions(text):
     with pytest.raises(NpuError):
         kube_objects.parse(text)
+
+
+def test_defaults_of_the_server_within_lists_cost_no_request():
+    """A patch names lists whole, with what the server has added to their members: it may change nothing."""
+    (pod,) = kube_objects.parse("{apiVersion: v1, kind: Pod, metadata: {name: p}, spec: {containers: [{name: main, image: i}]}}")
+    actual = copy.deepcopy(pod)
+    actual["metadata"]["annotations"] = {kube_objects.LAST_APPLIED: json.dumps(pod, separators=(",", ":"), sort_keys=True)}
+    actual["spec"]["containers"][0]["imagePullPolicy"] = "IfNotPresent"
+    assert kube_objects.patch_for(actual, pod) is None
+    pod["spec"]["containers"][0]["image"] = "j"
+    patch = kube_objects.patch_for(actual, pod)
+    assert patch["spec"]["containers"] == [{"name": "main", "image": "j", "imagePullPolicy": "IfNotPresent"}]
+
+
+@pytest.mark.parametrize(
+    ("patch", "result"),
+    [
+        ({}, {"a": {"b": 1, "c": [1, 2]}, "d": "x"}),
+        ({"a": {"b": 1}}, {"a": {"b": 1, "c": [1, 2]}, "d": "x"}),
+        ({"a": {"b": None, "e": None}}, {"a": {"c": [1, 2]}, "d": "x"}),
+        ({"a": {"c": [2]}}, {"a": {"b": 1, "c": [2]}, "d": "x"}),
+        ({"d": {"f": {"g": None}}}, {"a": {"b": 1, "c": [1, 2]}, "d": {"f": {}}}),
+        ({"a": None, "d": None}, {}),
+    ],
+)
+def test_merge_patches(patch, result):
+    """RFC 7386."""
+    before = {"a": {"b": 1, "c": [1, 2]}, "d": "x"}
+    assert kube_objects.merged(before, patch) == result
+    assert before == {"a": {"b": 1, "c": [1, 2]}, "d": "x"}
