@@ -48,7 +48,7 @@ class ActionModule(ActionBase):
         if params["state"] == "absent":
             return self._remove(host)
         if params["only_with"] and not set(host.traces) & set(params["only_with"]):
-            return {"python": False, "runtime": host.current, "msg": "None of the paths is there: no Python is needed"}
+            return {"python": False, "runtime": host.current, "msg": "None of the paths exists: no Python is needed"}
         if not params["image"]:
             raise NpuError(
                 "This host has no Python of its own (ansible_python_interpreter is %s), and npu_node_agent_image, the "

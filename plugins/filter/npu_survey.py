@@ -26,7 +26,7 @@ options:
     type: dict
     required: true
   defaults:
-    description: By variable, the answer that is there when the form opens.
+    description: By variable, the answer that the form shows when it opens.
     type: dict
     default: {}
 """

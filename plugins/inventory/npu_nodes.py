@@ -20,7 +20,7 @@ description:
 notes:
   - The user needs the right V(list) on V(nodes), nothing else. The nodes are listed in pages of 500.
   - "A node that has no usable address is a host without C(ansible_host), with a warning: Ansible connects to its name. One that
-    is being deleted is a host as long as it is there; its variable C(node_deleting) is true."
+    is being deleted is a host until it is deleted; its variable C(node_deleting) is true."
   - A plain C(ansible-playbook) goes on with no host when an inventory source fails. C([inventory] any_unparsed_is_failed=true) in
     C(ansible.cfg) ends it instead.
   - "Each host has the variables C(node_labels), C(node_annotations) (values of at most 256 characters), C(node_taints),
@@ -29,7 +29,7 @@ notes:
     too. What stands in them and in C(ansible_host) is data of the cluster: all of it is marked as such, and Ansible never evaluates
     it as a template. C(ansible-inventory --list) prints such a string as C({\"__ansible_unsafe\": \"...\"})."
   - A Node whose name cannot be the name of a host, for example V(localhost), is left out, with a warning.
-  - "Groups that are always there, even empty: V(npu_nodes), all hosts; and as its children V(npu_present) (the label
+  - "Groups that always exist, even if they are empty: V(npu_nodes), all hosts; and as its children V(npu_present) (the label
     V(openfuyao.com/npu.present)), V(npu_chip_<chip>) (V(npuops.ascend/chip)), V(npu_state_<state>)
     (V(npu.openfuyao.com/driver-upgrade-state), without it V(npu_state_up_to_date) for nodes in V(npu_present)),
     V(npu_wedged) (the annotation V(npuops.ascend/wedged)) and V(npu_not_ready)."
@@ -54,8 +54,8 @@ options:
     choices: [npuops.ascend.npu_nodes]
   label_selector:
     description:
-      - The nodes to take, as C(kubectl get nodes --selector) has it; empty for all. Nodes without a chip stay as they are, but
-        each is looked at over SSH, so name your accelerator pool in a big cluster.
+      - The nodes to take, as C(kubectl get nodes --selector) has it; empty for all. Nodes without a chip are not changed, but
+        each is inspected over SSH, so name your accelerator pool in a large cluster.
     type: str
     default: kubernetes.io/os=linux
   address_types:

@@ -18,8 +18,8 @@ description:
   - Before containerd uses the runtime, it must create a container with a chip. After the restart of containerd, its CRI must
     respond with the runtime as the default one. Otherwise everything is as before, and the module fails.
   - Another package takes the place of the installed one in one step, and containerd is not restarted. Containers go on running.
-  - Fails, and changes nothing, if somebody else has installed the runtime, if containerd's default runtime is not runc, or if the
-    configuration of containerd is generated, as with k3s, RKE2, k0s and MicroK8s.
+  - Fails, and changes nothing, if the runtime was installed in another way, if containerd's default runtime is not runc, or if
+    the configuration of containerd is generated, as with k3s, RKE2, k0s and MicroK8s.
   - Pods keep running while containerd restarts. Use M(npuops.ascend.ascend_docker_runtime) to have the runtime used.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -77,7 +77,7 @@ options:
     default: false
   restart:
     description:
-      - Whether to restart containerd if its default runtime changes. With V(false), the change is in effect when somebody does.
+      - Whether to restart containerd if its default runtime changes. With V(false), the change takes effect at the next restart.
     type: bool
     default: true
   timeout:
@@ -134,7 +134,8 @@ control_plane:
   returned: success
   type: bool
 left:
-  description: What stays as it is although it was installed or changed by this module, or is not as in the package, and why.
+  description: What was left unchanged although this module installed or changed it, or although it differs from the package's
+    file, and why.
   returned: success
   type: list
   elements: str

@@ -29,8 +29,8 @@ description:
     enable CDI by default, and are left alone.
   - CRI-O has CDI always enabled, so there is nothing to change. The module only checks that it reads specs from C(/etc/cdi), and
     fails with what to do if it does not.
-  - Does not support containerd 1.6 and older, Docker without Kubernetes, templates of k3s and RKE2 that somebody else wrote
-    with template statements, and configuration files that say DO NOT EDIT, or that cannot be replaced. In these cases the module
+  - Does not support containerd 1.6 and older, Docker without Kubernetes, templates of k3s and RKE2 from another source that
+    have template statements, and configuration files that say DO NOT EDIT, or that cannot be replaced. In these cases the module
     changes nothing and fails with a message that says what to do instead.
 extends_documentation_fragment:
   - npuops.ascend.attributes

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_adopt
-short_description: "Step of a playbook: move nodes from the NPU components of somebody else, and back"
+short_description: "Step of a playbook: move nodes from other NPU components to those of this collection, and back"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Finds the device plugins and exporters for Ascend chips that somebody else has deployed, whatever they are called, and shows
-    what becomes of them and of each node. With O(act=true), moves the nodes to the components of this collection, which must have
+  - Finds the device plugins and exporters for Ascend chips that this collection has not deployed, whatever their names, and shows
+    what happens to them and to each node. With O(act=true), moves the nodes to the components of this collection, which must have
     been deployed before, the first node alone and then O(max_unavailable) at a time.
-  - A node moves with its pods. First it gets the label C(npuops.ascend/adopted=true), which keeps the DaemonSets of somebody else
-    off it; when their pods have left, it gets the label C(npuops.ascend/components=enabled). It has moved when the pods of this
+  - A node moves with its pods. First it gets the label C(npuops.ascend/adopted=true), which keeps the other DaemonSets off it;
+    when their pods have left, it gets the label C(npuops.ascend/components=enabled). It has moved when the pods of this
     collection are Ready and it offers as many devices as before for 11 seconds. Otherwise it moves back, and the module fails.
   - Before the first node moves, each of these DaemonSets gets a node affinity for that label and the update strategy C(OnDelete),
     so that pods on other nodes are not replaced. When no node is left to one, it is set aside, that is, runs nowhere, and is kept
@@ -75,7 +75,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Look for what somebody else has set up
+- name: Look for other NPU components
   npuops.ascend.npu_adopt:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
   run_once: true
@@ -96,7 +96,7 @@ plan:
   type: list
   elements: str
 found:
-  description: Whether there is anything of somebody else.
+  description: Whether the cluster has other NPU components.
   returned: success
   type: bool
 conflicts:

@@ -128,7 +128,7 @@ would_change:
   returned: O(check_runtime=true)
   type: bool
 control_plane:
-  description: Whether a restart of containerd restarts an API server as well, as with k3s.
+  description: Whether a restart of containerd also restarts an API server, as with k3s.
   returned: O(check_runtime=true)
   type: bool
 settled:

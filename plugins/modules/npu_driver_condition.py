@@ -13,7 +13,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Removes the condition C(npuops.ascend/DriverReady), with which the node agent says whether the driver works, from all nodes.
-  - Use it after the DaemonSet of the agent was deleted, because nobody updates the condition any more. The module removes the
+  - Use it after the DaemonSet of the agent was deleted, because the condition is no longer updated. The module removes the
     condition of each node when the pod of the agent has ended there, and keeps all other conditions.
   - To remove single nodes from service, use M(npuops.ascend.npu_withdraw), which does the same for these nodes.
   - Runs inside Ansible on the controller, whatever host the task is for.

@@ -74,7 +74,7 @@ options:
     type: path
   firmware_package:
     description:
-      - The firmware package (C(.run) file) that the release is to have as well, so that M(npuops.ascend.npu_firmware) can write it.
+      - The firmware package (C(.run) file) to add to the release, so that M(npuops.ascend.npu_firmware) can write it.
         It is named as O(package), and counts only with it. A release that is staged without it, or with another one, gets it.
       - By default, a release keeps the firmware package that it has, and a new one gets none.
     type: str
@@ -124,7 +124,7 @@ options:
     description:
       - Kernel release (C(uname -r)) that the kernel modules must be built for. By default the running kernel.
       - If the host has the C(symvers) of that kernel, the symbol versions of the modules must be those of the kernel. Then modules
-        that an image has for another release are accepted as well, if the kernel certainly loads them.
+        that an image has for another release are also accepted, if the kernel certainly loads them.
     type: str
   path:
     description:

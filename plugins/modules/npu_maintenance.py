@@ -114,7 +114,7 @@ options:
   vnpu_layout:
     description:
       - The option O(npuops.ascend.npu_vnpu#module:layout) of M(npuops.ascend.npu_vnpu), into which the chips are divided before the
-        reboot, when the node is drained. By default, they stay as they are.
+        reboot, when the node is drained. By default, they are not changed.
     type: raw
   namespace:
     description: Namespace of the Lease C(npu-maintenance), which all runs share.
@@ -203,7 +203,7 @@ blockers:
   type: list
   elements: dict
 intended:
-  description: Whether the reboot is certain. V(false) until the host may have been told to reboot.
+  description: Whether the reboot is certain. V(false) until the reboot command may have reached the host.
   returned: always
   type: bool
 api_unreachable:

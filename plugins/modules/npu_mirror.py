@@ -129,7 +129,7 @@ options:
       - Without O(credentials_of), they are for the registry of O(registry_mirror) if that is a prefix, and otherwise not used.
     type: str
 notes:
-  - Authorities in O(registry_ca_file) are trusted for the web servers of O(packages) as well.
+  - Authorities in O(registry_ca_file) are also trusted for the web servers of O(packages).
   - To copy to another registry, a layer needs its size in the directory for temporary files (environment variable C(TMPDIR)). Four
     layers are copied at once.
 seealso:
@@ -207,8 +207,8 @@ checksum:
   returned: success
 packages:
   description:
-    - The packages at the destination, as values of C(npu_driver_package), C(npu_firmware_package) and C(npu_runtime_package), also
-      those that were there already. Empty if the destination is a bundle.
+    - The packages at the destination, as values of C(npu_driver_package), C(npu_firmware_package) and C(npu_runtime_package),
+      including those that it had before. Empty if the destination is a bundle.
   type: list
   elements: str
   returned: success

@@ -141,7 +141,7 @@ estimate_seconds:
 components:
   description:
     - What the run does with the components.
-    - C(order) is V(before) or V(after) if they change before or after the drivers, and null if they stay as they are. C(from) are
+    - C(order) is V(before) or V(after) if they change before or after the drivers, and null if they do not change. C(from) are
       the trains of MindCluster that run now, C(to) is the wanted one, C(changes) are the objects that change.
   returned: always
   type: dict

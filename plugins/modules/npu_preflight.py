@@ -91,8 +91,8 @@ options:
     default: "1"
   adopting:
     description:
-      - Whether M(npuops.ascend.npu_adopt) is going to move nodes from device plugins that somebody else deployed. These are not
-        reported then, and nodes that have not moved get no components from M(npuops.ascend.npu_node).
+      - Whether M(npuops.ascend.npu_adopt) is going to move nodes from other device plugins. These are not reported then, and nodes
+        that have not moved get no components from M(npuops.ascend.npu_node).
     type: bool
     default: false
 """
@@ -109,8 +109,8 @@ RETURN = r"""
 stack:
   description:
     - By component of O(stack), whether its role has anything to do (C(act)), because the component is enabled or in the cluster;
-      which CustomResourceDefinitions the role is to make (C(crds)), because nobody else did; and the ConfigMaps
-      that a disabled component has written, which are to be removed with it (C(leftovers)).
+      which CustomResourceDefinitions the role is to make (C(crds)), because the cluster does not have them from another source;
+      and the ConfigMaps that a disabled component has written, which are to be removed with it (C(leftovers)).
   returned: success
   type: dict
 hosts:

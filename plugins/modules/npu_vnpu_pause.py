@@ -16,8 +16,8 @@ description:
     virtual NPUs of the host. The device plugin looks for virtual NPUs only when it starts. C(npuops.ascend.install) runs it.
   - Sets the label C(npuops.ascend/components=paused) and the annotation C(npuops.ascend/vnpu-change), and waits until the pods of
     device plugin, exporter and node agent have left.
-  - Changes nothing and fails if pods use the NPUs of one of the nodes, or if one of them is in maintenance or was paused by
-    somebody else. If a pod gets an NPU before the device plugin has left, everything is given back.
+  - Changes nothing and fails if pods use the NPUs of one of the nodes, or if one of them is in maintenance or is
+    already paused, but not by this module. If a pod gets an NPU before the device plugin has left, everything is given back.
   - Of O(settings), it uses C(pod_deletion.dra_drivers). Pods with a ResourceClaim of one of these drivers use NPUs.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -40,7 +40,7 @@ options:
     required: true
   state:
     description:
-      - V(resumed) gives back what V(paused) did, and leaves other nodes as they are.
+      - V(resumed) gives back what V(paused) did, and leaves other nodes unchanged.
     type: str
     choices: [paused, resumed]
     default: paused

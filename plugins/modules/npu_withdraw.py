@@ -94,7 +94,7 @@ left_in_cluster:
 stack:
   description:
     - By optional component of MindCluster, whether there is anything to remove (C(act)); which CustomResourceDefinitions are to
-      be removed as well (C(crds)), because its role made them and they have no objects; and the ConfigMaps that it has
+      be removed with it (C(crds)), because its role made them and they have no objects; and the ConfigMaps that it has
       written (C(leftovers)). Nothing while nodes remain.
   returned: success
   type: dict

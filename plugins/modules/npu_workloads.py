@@ -17,12 +17,12 @@ description:
     replicas. Jobs, CronJobs and the jobs of Kubeflow, KubeRay and JobSet are suspended. KServe's services get the annotation
     C(serving.kserve.io/stop). Volcano's Jobs are aborted, and resumed, by C(Command) objects.
   - A custom resource is recognised by a pod template in its specification, or by the pods that it owns, directly or through other
-    objects. Of objects that own each other the topmost is parked. A CronJob is parked, and its running Jobs as well.
+    objects. Of objects that own each other the topmost is parked. A CronJob is parked together with its running Jobs.
   - DaemonSets and pods without a controller are not parked, nor are workloads without replicas or already suspended. Others
     that cannot be stopped, such as MindCluster's AscendJobs, are in RV(left), with the reason and what to do.
   - The previous state of a workload is stored on the workload, in the annotation C(npuops.ascend/parked), with a label of the
     same name. It is set by the same request that stops the workload, and removed by the request that restores it. So it can be
-    restored from anywhere, even if the controller that parked it is gone.
+    restored from anywhere, even if the controller that parked it no longer exists.
   - Each request names the version of the object that was read. On a conflict, the object is read and evaluated again.
   - If a parked workload is neither at zero (or suspended) nor in its previous state, it was changed in the meantime. Then it is not
     restored, the label and the annotation are removed, and RV(left) lists it.
@@ -43,7 +43,7 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(parked) parks and waits until all pods are gone or terminating.
+      - V(parked) parks and waits until all pods are deleted or terminating.
       - V(restored) restores everything that is parked in the cluster, by any run; except what was parked by another run
         that is still running.
     type: str

@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - A play that names a module of a collection that is not there ends with Ansible's own words before its first task. With this
-    test it can say what to install.
+  - A play that names a module of a collection that is not installed fails with Ansible's own message before its first task. With
+    this test it can say what to install.
 options:
   _input:
     description: The name of the collection.

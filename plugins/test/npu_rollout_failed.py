@@ -11,8 +11,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - AWX follows the same path in a workflow whether a job has failed or somebody cancelled it. What the job has handed on tells them
-    apart, because a job that was cancelled did not come to its report.
+  - AWX follows the same path in a workflow whether a job has failed or was cancelled. The artifacts of the job tell the two
+    apart, because a job that was cancelled did not get to its report.
 options:
   _input:
     description: The C(npuops_rollout) that C(npuops.ascend.upgrade) and C(npuops.ascend.rollback) hand on; an empty dictionary if

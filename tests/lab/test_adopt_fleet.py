@@ -93,7 +93,7 @@ def test_who_would_put_it_back_is_a_conflict(lab, others):
     lab.kubectl("annotate", *path, "argocd.argoproj.io/tracking-id=npus:apps/DaemonSet:x/y")
     try:
         result = lab.playbook("adopt", LIMIT, check=False, **GO)
-        assert result.returncode != 0 and "kept as it is by the Argo CD application npus" in " ".join(result.stdout.split())
+        assert result.returncode != 0 and "managed by the Argo CD application npus" in " ".join(result.stdout.split())
     finally:
         lab.kubectl("annotate", *path, "argocd.argoproj.io/tracking-id-")
 
@@ -112,7 +112,7 @@ def test_a_component_that_does_not_work_goes_back(lab, others):
     image = f"{str(lab.variable('npu_driver_repository')).split('/', maxsplit=1)[0]}/lab/test:lab"
     result = lab.playbook("adopt", LIMIT, check=False, **dict(GO, npu_device_plugin_image=image))
     told = " ".join(result.stdout.split())
-    assert result.returncode != 0 and f"{NODE} has the components that were there before again" in told, result.stdout
+    assert result.returncode != 0 and f"{NODE} has the previous components again" in told, result.stdout
     assert set(others.pods()) == BOTH and not ours(lab)
     assert lab.node(NODE)["status"]["allocatable"][A2] == "8"
 

@@ -155,7 +155,7 @@ def test_a_chip_that_is_gone_after_a_reboot_is_missed(lab):
         reboot(lab, NODE)
         fewer = str(CHIPS - 1)
         lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == fewer, 180, f"{NODE} offers {fewer} chips")
-        told = f"{fewer} of {CHIPS} chips: {lost} is gone from the PCI bus since the boot of"
+        told = f"{fewer} of {CHIPS} chips: {lost} is missing from the PCI bus since the boot of"
         status = " ".join(lab.playbook("status").stdout.split())
         assert f"{NODE}: degraded {told}" in status, status
         install = lab.playbook("install", check=False)

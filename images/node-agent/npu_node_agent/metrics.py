@@ -66,7 +66,9 @@ class Metrics:
             "Health of each chip as npu-smi listed it last; always 1. None while npu-smi does not respond.",
         )
         self.chip_missing = Metric(
-            "gauge", "chip_missing", "PCI addresses of the chips that the node had at the last install and that are gone; always 1."
+            "gauge",
+            "chip_missing",
+            "PCI addresses of the chips that the node had at the last install and that are missing; always 1.",
         )
         self.cdi_valid = Metric(
             "gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, or is not used, 0 otherwise."

@@ -69,7 +69,7 @@ def test_a_chip_that_is_gone_is_missed(agent, api, chips, ready):
     remember(**{"0000:c4:00.0": 1})
     agent.start()
     wait_for(lambda: told(api) == ("True", "ChipsMissing"))
-    assert message(api).endswith("responds; 8 of 9 chips: 0000:c4:00.0 is gone from the PCI bus since a reboot")
+    assert message(api).endswith("responds; 8 of 9 chips: 0000:c4:00.0 is missing from the PCI bus since a reboot")
     assert sample(agent, 'chip_missing{bus_id="0000:c4:00.0"}') == 1
     remember()
     wait_for(lambda: told(api) == ("True", "DriverResponds"))

@@ -67,7 +67,7 @@ class Install:
             self.version = self.before.version
             runtime_package.check_train(self.package, self.version, self.train)
             if installation.list_is_changed(self.before):
-                self.notes.append("%s was changed after npuops.ascend wrote it, and stays as it is" % installation.BASE_LIST)
+                self.notes.append("%s was modified after npuops.ascend wrote it; left unchanged" % installation.BASE_LIST)
         return self.reason
 
     def _why(self):
@@ -134,7 +134,7 @@ class Install:
             old_list = placing.read_base_list()
             try:
                 if not placing.write_base_list(unpacked.base_list, self.before):
-                    self.notes.append("%s has other content than that of the package, and stays as it is" % installation.BASE_LIST)
+                    self.notes.append("%s differs from the package's file; left unchanged" % installation.BASE_LIST)
                 trial.check(os.path.join(place, runtime_package.PROGRAMS[0]), _chip(), installed.version)
                 placing.put(place)
                 try:
@@ -260,7 +260,7 @@ def _chip():
     present = [number for number in host.numbers if number not in host.missing]
     if not present:
         raise NpuError(
-            "There is no /dev/davinci%d: the driver is not loaded, so nobody can try whether the Ascend Docker Runtime starts a "
-            "container with a chip. Check dmesg, then run again" % host.numbers[0]
+            "/dev/davinci%d does not exist: the driver is not loaded, so it cannot be tested whether the Ascend Docker Runtime "
+            "starts a container with a chip. Check dmesg, then run again" % host.numbers[0]
         )
     return present[0]

@@ -71,7 +71,7 @@ def worse(before, chips):
             told = "was %s before" % was if was else "it is not known how it was before"
             found.append("%s is %s, and %s" % (_name(chip), chip["health"], told))
     gone = sorted(set(known) - set(by_key(chips)))
-    return found + ["the chip %s is gone" % name.partition("/")[0] for name in gone]
+    return found + ["the chip %s is missing" % name.partition("/")[0] for name in gone]
 
 
 def fewest(offers, chips):

@@ -61,7 +61,7 @@ def told(count, expected, addresses, boot):
     if not addresses:
         return phrase + " are on the PCI bus"
     since = "since the boot of %s or an earlier one" % boot if boot else "since a reboot"
-    return "%s: %s %s gone from the PCI bus %s" % (phrase, ", ".join(addresses), "is" if len(addresses) == 1 else "are", since)
+    return "%s: %s %s missing from the PCI bus %s" % (phrase, ", ".join(addresses), "is" if len(addresses) == 1 else "are", since)
 
 
 def problem(count, wanted, remembered, addresses, boot=None):

@@ -55,7 +55,7 @@ WorkingDirectory=%s
 %sExecStart=%s
 Restart=always
 RestartSec=30
-# Ansible exits immediately on SIGTERM. A recovery that it started gets the signal as well, and this time to exit cleanly. With
+# Ansible exits immediately on SIGTERM. A recovery that it started also gets the signal, and this time to exit cleanly. With
 # mixed, it would be killed as soon as the watch exits.
 KillMode=control-group
 TimeoutStopSec=90

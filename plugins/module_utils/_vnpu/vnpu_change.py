@@ -67,7 +67,7 @@ class Layout:
             vnpu_plan.check(plan.target, self.family.name, chips, templates)
         if plan.leftovers and not self._destroy_leftovers:
             raise NpuError(
-                "This host has virtual NPUs that are not in its layout, and hold parts of their chips: %s. If nobody needs them,"
+                "This host has virtual NPUs that are not in its layout, and hold parts of their chips: %s. If they are not needed,"
                 " run the module npuops.ascend.npu_vnpu with leftovers: destroy, or destroy them with %s"
                 % (vnpu_plan.describe(plan.leftovers), " and ".join(self._command(vnpu) for vnpu in plan.leftovers))
             )

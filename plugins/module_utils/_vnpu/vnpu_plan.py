@@ -12,8 +12,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
 
 Plan = collections.namedtuple("Plan", "target destroy create leftovers")
-Plan.__doc__ = """Lists of Vnpu: what the host is to have; what is destroyed and created; ``leftovers``: what is there, but neither
-recorded nor wanted. They are in ``destroy`` as well."""
+Plan.__doc__ = """Lists of Vnpu: what the host is to have; what is destroyed and created; ``leftovers``: what exists, but is neither
+recorded nor wanted. They are also in ``destroy``."""
 
 # AICPUs of a chip that has vNPUs. Of most chips that have none, npu-smi shows one fewer.
 _AICPUS = {"310P": 7}

@@ -56,7 +56,7 @@ class Plan:
     def lines(self, conflicts: Sequence[str]) -> list[str]:
         """For people. ``conflicts``: all, also those that others have found."""
         if not self._survey.found:
-            return ["No device plugin or exporter of somebody else is in the cluster: there is nothing to adopt."]
+            return ["The cluster has no other device plugin or exporter: there is nothing to adopt."]
         lines = aligned([_CLUSTER_HEAD, *self._survey.rows()])
         lines += ["", *aligned([_HEAD, *(node.row() for node in self.nodes)])]
         if conflicts:
@@ -120,7 +120,7 @@ class PlannedNode:
         if is_adopted(node) or (kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "enabled" and not self.begun):
             if self._plugins:
                 told.append(
-                    "its node has the components of npuops.ascend and another device plugin as well. Remove one of them: kubectl"
+                    "its node has both the components of npuops.ascend and another device plugin. Remove one of them: kubectl"
                     " label node %s npuops.ascend/components-" % self.name
                 )
             return told

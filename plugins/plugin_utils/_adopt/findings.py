@@ -112,8 +112,7 @@ def _replaced(item: Object, what: str, conflicts: tuple[str, ...], back: bool, o
     notes: list[str] = []
     if keeper:
         told = (
-            "it is kept as it is by %s, which would undo what adoption changes. Take it out of that first, without deleting it"
-            % keeper
+            "it is managed by %s, which would undo what adoption changes. Take it out of that first, without deleting it" % keeper
         )
         if operators:
             told += "; %s is its operator" % _label("Deployment", operators[0])

@@ -112,7 +112,7 @@ def write(cluster: AnyCluster, daemonset: Object, patch: Callable[[Object], Obje
             return cluster.merge_patch(path_of(daemonset), body, field_manager=kube_client.FIELD_MANAGER, **more)
         except kube_client.Conflict:
             continue
-    raise NpuError("%s is being changed by somebody else all the time. Run this again" % label_of(daemonset))
+    raise NpuError("Another client keeps changing %s. Run this again later" % label_of(daemonset))
 
 
 def hold(cluster: AnyCluster, daemonset: Object, expression: Object, dry_run: bool = False) -> Object:

@@ -25,7 +25,7 @@ _BEFORE = schema.table(schema.number(0, 100000), 100)
 class Theirs:
     """The device plugins and exporters of somebody else. ``plugins``, ``others``: DaemonSets."""
 
-    called = "the components that were there before"
+    called = "the previous components"
     enter: LabelChanges = {LABEL_ADOPTED: None}
     leave: LabelChanges = {LABEL_ADOPTED: "true"}
 

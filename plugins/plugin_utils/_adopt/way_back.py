@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign
     LABEL_ADOPTED,
 )
 
-_ADVICE = "Give it back with %s, or delete the DaemonSet if nobody wants to go back" % GIVE_BACK
+_ADVICE = "Give it back with %s, or delete the DaemonSet if you will not go back to it" % GIVE_BACK
 
 
 def held(daemonsets: Iterable[Object]) -> Objects:

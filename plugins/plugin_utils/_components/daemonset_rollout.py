@@ -83,7 +83,7 @@ class DaemonSetRollout:
                 return self._bring_about(check_mode)
             except (LookAgain, kube_client.Conflict):
                 continue
-        raise NpuError("%s is being changed by somebody else all the time. Run this again." % self._label)
+        raise NpuError("Another client keeps changing %s. Run this again later." % self._label)
 
     def _bring_about(self, check_mode: bool) -> kube_objects.Change | None:
         actual = self._cluster.get(self._held.path)
@@ -100,7 +100,7 @@ class DaemonSetRollout:
         actual, progress = self._take_over(progress)
         if not is_as_left(actual, progress):
             self._held.hand_over(actual, progress)
-            self._say("somebody has changed it since an earlier run began to roll it out; this run begins anew")
+            self._say("it was changed after an earlier run began to roll it out; starting over")
             raise LookAgain
         return self._continue(actual, progress)
 

@@ -67,7 +67,7 @@ class DeploymentRollout:
             actual = self._get()
             if fingerprint_of(actual) != template:
                 raise NpuError(
-                    "%s was changed by somebody else while its new pod was waited for. It stays as it is now, with the image %s. To"
+                    "Another client changed %s while this run waited for its new pod. It is left unchanged, with the image %s. To"
                     " deploy what is configured, run this again."
                     % (self._label, components_revisions.images(actual["spec"]["template"]))
                 )
@@ -92,7 +92,7 @@ class DeploymentRollout:
         for _attempt in range(ATTEMPTS):
             actual = self._get()
             if fingerprint_of(actual) != ours:
-                return "Somebody else has changed it meanwhile: it stays as it is now."
+                return "Another client has changed it in the meantime: it is left unchanged."
             body = {
                 "metadata": {"resourceVersion": actual["metadata"]["resourceVersion"], "annotations": {name: last}},
                 "spec": {"template": dict(template, **{"$patch": "replace"})},
@@ -108,7 +108,7 @@ class DeploymentRollout:
                 components_revisions.images(template),
                 "; its pod was kept and works" if kept else "",
             )
-        return "It could not be restored, as somebody else changes it all the time. Run this again."
+        return "It could not be restored, because another client keeps changing it. Run this again later."
 
     def _get(self) -> Object:
         actual = self._cluster.get(self._path)

@@ -48,7 +48,7 @@ class HeldDaemonSet:
             if present is not None or strategy_of(actual).get("type") == "OnDelete":
                 self.hand_over(actual, progress)
             raise NpuError(
-                "%s was changed by somebody else (%s) while it was rolled out. It stays as it is now, with the image %s, and"
+                "Another client changed %s (%s) while it was rolled out. It is left unchanged, with the image %s, and"
                 " Kubernetes replaces its pods, %s at a time. To roll out what is configured, run this again."
                 % (
                     self._label,

@@ -99,7 +99,7 @@ def _text(view: dict[str, Any], as_left: bool, now: float) -> str:
     if view["replacing"]:
         text += ", now %s" % _some(view["replacing"])
     if not as_left:
-        text += "; somebody has changed it since"
+        text += "; it was changed since"
     elif not back:
         text += "; if it does not work, back to revision %s" % view["previous"]
     if view["failure"]:

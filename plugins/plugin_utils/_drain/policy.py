@@ -98,7 +98,7 @@ def _dra_drivers(text: str) -> frozenset[str]:
     for name in names:
         if not pod_claims.DRIVER_NAME.fullmatch(name):
             raise NpuError(
-                "npu_upgrade_pod_deletion.dra_drivers names %r, which is no name of a DRA driver, such as npu.huawei.com"
+                "npu_upgrade_pod_deletion.dra_drivers names %r, which is not the name of a DRA driver, such as npu.huawei.com"
                 % name[:253]
             )
     return frozenset(names)

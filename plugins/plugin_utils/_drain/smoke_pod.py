@@ -111,7 +111,7 @@ class SmokePod:
             except kube_client.Refused as exc:
                 return "cannot be removed: " + exc.message
             self._pause()
-        return "cannot be removed: " + why if why else "is not gone %d s after it was deleted" % _GONE_LIMIT
+        return "cannot be removed: " + why if why else "still exists %d s after it was deleted" % _GONE_LIMIT
 
     def _create(self) -> str | None:
         """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
@@ -144,7 +144,7 @@ class SmokePod:
                 self._pause()
                 continue
             if pod is None:
-                return "was deleted by somebody while it ran"
+                return "was deleted while it ran"
             phase = pod.get("status", {}).get("phase")
             if phase == "Succeeded":
                 return None

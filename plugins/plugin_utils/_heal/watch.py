@@ -161,9 +161,7 @@ class Watch:
     def _tell_waiting(self, names: list[str], others: list[str]) -> None:
         if names != self._waiting:
             self._waiting = names
-            text = (
-                "%s: due as well; as many recoveries are running as npu_heal_max_parallel and npu_upgrade_max_parallel allow (%s)."
-            )
+            text = "%s: also due; as many recoveries are running as npu_heal_max_parallel and npu_upgrade_max_parallel allow (%s)."
             self._say(text % (", ".join(names), ", ".join(others)))
 
     def _blind(self, exc: NpuError) -> None:

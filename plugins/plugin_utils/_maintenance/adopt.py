@@ -65,7 +65,7 @@ class Adoption:
         if view["next"] or view["going_down"]:
             # A reboot that is on its way takes place, but shall try nothing.
             self._work.host.withdrawn(self._log.own["generation"])
-        return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is gone.")
+        return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is missing.")
 
     def _record(self, node: Object, view: View, before: Target, target: Target, step: str, lost: bool) -> Record:
         """``lost``: the cordon is that maintenance's, and so are the paused components."""
@@ -96,8 +96,8 @@ class Adoption:
         if not there or other_firmware:
             raise NotDue(
                 FAILED,
-                "It was not taken to %s: somebody removed its label %s during this run, and its %s. Run again, which"
-                " upgrades it. To exclude it: kubectl label node %s %s=true"
+                "It was not taken to %s: its label %s was removed during this run, and its %s. Run again, which upgrades"
+                " it. To exclude it: kubectl label node %s %s=true"
                 % (
                     request.target.get("version"),
                     maintenance_record.LABEL_STATE,

@@ -152,7 +152,7 @@ class Cycle:
             work.slots.give(self._request.node, self._request.run)
             return work.outcome(FAILED, exc.message)
         except kube_client.Unreachable as exc:
-            text = "%s The maintenance of %s stays as it is; run again to continue it."
+            text = "%s The maintenance of %s is not changed; run again to continue it."
             outcome = work.outcome(FAILED, exc.message)
             raise NpuError(text % (exc.message, self._request.node), api_unreachable=True, **outcome)
 
@@ -191,7 +191,7 @@ class Cycle:
                 return self._to_rollback(failure)
             return self._handlers[step]()
         except Uncordoned:
-            self._work.say("somebody uncordoned the node: starts over")
+            self._work.say("the node was uncordoned; starting over")
             self._log.step(maintenance_record.CORDON)
         except node_log.Recreated:
             self._record_anew()
@@ -312,12 +312,12 @@ class Cycle:
             labels = self._work.components_back() if view["ready"] else {}
             self._log.step(maintenance_record.VALIDATION, labels=labels, **self._taken(view))
         elif not maintenance_host_side.came_without_trial(view, record):
-            return self._to_rollback("the trial of %s ended by itself: the host was rebooted once more" % release, rebooted=True)
+            return self._to_rollback("the trial of %s ended by itself: the host was rebooted again" % release, rebooted=True)
         elif record["attempt"] >= MOST_ATTEMPTS:
             why = "the host booted %d times without trying %s; see journalctl -u npu-driver-select there"
             return self._to_rollback(why % (record["attempt"], release), rebooted=True)
         else:
-            self._work.say("the host booted without trying %s (a power loss?): once more" % release)
+            self._work.say("the host booted without trying %s (a power loss?): trying again" % release)
             self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
         return None
 
@@ -361,7 +361,7 @@ class Cycle:
     def _write_after_all(self) -> None:
         """The host went down between intent and write, and is back on its confirmed driver: it is drained and rebooted again."""
         attempt = self._log.own["attempt"] + 1
-        self._work.say("the host was rebooted before its firmware was written: once more")
+        self._work.say("the host was rebooted before its firmware was written: trying again")
         self._boot_id, self._asked = None, False
         self._log.step(maintenance_record.DRAIN, boot_id=None, attempt=attempt)
 
@@ -454,7 +454,7 @@ class Cycle:
             if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):
                 self._boot_id, times = None, dict(self._log.own["times"])
                 del times[VALIDATED]
-                self._work.say("the host was rebooted once more: validates it again")
+                self._work.say("the host was rebooted again: validating it again")
                 self._log.step(maintenance_record.VALIDATION, times=times)
                 return None
         except Invalid as exc:

@@ -301,7 +301,7 @@ class HostSide:
         generation = self.view()["generation"]
         if generation > record["generation"]:
             raise node_log.Lost(
-                "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it as it is."
+                "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it unchanged."
                 % (generation, record["generation"])
             )
 

@@ -109,7 +109,7 @@ class Check:
     @staticmethod
     def _same_driver(view: View, release: str | None) -> None:
         if release is not None and view["driver"] != release:
-            raise Invalid("the host was rebooted once more and is on %s" % view["driver"], trial_over=True)
+            raise Invalid("the host was rebooted again and is on %s" % view["driver"], trial_over=True)
 
     def _wait_allocatable(self, result: Verdict) -> None:
         work = self._work

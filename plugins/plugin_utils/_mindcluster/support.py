@@ -90,7 +90,7 @@ def judge_train(
     if fitting:
         advice = 'Set npu_mindcluster_train: "%s", which supports it' % fitting[-1]
         if deployed:
-            advice += ", and run npuops.ascend.install first if this run leaves the components as they are"
+            advice += ", and run npuops.ascend.install first if this run leaves the components unchanged"
     else:
         advice = "No train that this collection deploys supports it; set npu_driver_version to a driver that one supports"
     text = "MindCluster %s supports driver %s, not %s. %s (%s)"

@@ -37,8 +37,8 @@ def table(steps: Sequence[Step]) -> list[str]:
 def summary(steps: Sequence[Step], changes: bool) -> str:
     due = [step for step in steps if step.is_due]
     if not due:
-        there = "all %d images are there already" % len(steps)
-        return there + "; only SHA256SUMS is to be written" if changes else there
+        copied = "all %d images are already copied" % len(steps)
+        return copied + "; only SHA256SUMS is to be written" if changes else copied
     return "%d of %d images are new or changed, %s to copy" % (len(due), len(steps), _size(sum(step.bytes_missing for step in due)))
 
 

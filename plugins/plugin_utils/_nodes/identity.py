@@ -37,7 +37,7 @@ def twins(nodes: Mapping[str, Object]) -> dict[str, str]:
 
 def _why(names: Sequence[str], called: str, value: str) -> str:
     text = (
-        "the nodes %s report the same machine: their %s is %s. Find out which one it is. If a machine is gone, delete its"
+        "the nodes %s report the same machine: their %s is %s. Find out which one it is. If a machine no longer exists, delete its"
         " Node: kubectl delete node <name>" % (_listed(names), called, value)
     )
     if called == "machine ID":

@@ -121,11 +121,12 @@ def _restart(target: IO[bytes]) -> None:
 def _refused(source: PackageSource, status: int, server: str) -> NpuError:
     if status in (401, 403) and server != urllib.parse.urlsplit(source.place).netloc:
         return NpuError(
-            "The server of %s redirects to %s, which does not let anybody download it (HTTP status %d). The account is not sent"
-            " there: check the URL that it redirects to" % (source.name, printable(server.rpartition("@")[2]), status)
+            "The server of %s redirects to %s, which does not let an anonymous user download it (HTTP status %d). The"
+            " account is not sent there: check the URL that it redirects to"
+            % (source.name, printable(server.rpartition("@")[2]), status)
         )
     if status in (401, 403):
-        who = "user %r" % printable(source.username, 80) if source.username else "anybody"
+        who = "user %r" % printable(source.username, 80) if source.username else "an anonymous user"
         advice = "Check %s_username and %s_password, or the validity of a signed URL" % (source.setting, source.setting)
         return NpuError("The server does not let %s download %s (HTTP status %d). %s" % (who, source.name, status, advice))
     if status in (404, 410):

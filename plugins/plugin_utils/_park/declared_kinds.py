@@ -50,7 +50,7 @@ def parse(entries: Sequence[Mapping[str, Any]]) -> dict[Key, Stop]:
         kind = _text(entry, "kind", where, _KIND, "the kind of a custom resource, such as TrainingJob")
         key = (group, kind)
         if key in declared:
-            raise NpuError("%s: %s.%s is there twice" % (where, kind, group))
+            raise NpuError("%s: %s.%s is listed twice" % (where, kind, group))
         declared[key] = _stop(entry, where)
     return declared
 
@@ -164,6 +164,6 @@ def _read(text: str | None) -> dict[Key, Stop]:
         return parse(entries)
     except (NpuError, schema.Misfit) as exc:
         raise NpuError(
-            "the annotation %s of the Lease %s cannot be read: somebody edited it (%s). Restore what is parked by hand,"
+            "the annotation %s of the Lease %s cannot be read: it was edited (%s). Restore what is parked manually,"
             " and remove the annotation" % (_ANNOTATION, LEASE, exc)
         )

@@ -72,7 +72,7 @@ class Outcome:
         """For people."""
         words = [("parked", entry) for entry in self.parked] + [("restored", entry) for entry in self.restored]
         found = ["%s %s (%s)" % (word, entry["object"], shown(entry["was"])) for word, entry in words]
-        found += ["left as it is: %(object)s: %(reason)s" % entry for entry in self.left]
+        found += ["left unchanged: %(object)s: %(reason)s" % entry for entry in self.left]
         return found + ["not checked: %s" % sentence for sentence in self.unseen + self.unlisted]
 
 
@@ -246,7 +246,7 @@ class Parking:
         self._write(workload, mark.path, workload.value(mark.path), None)
         self.outcome.leave(
             workload,
-            "somebody changed it while it was parked: %s was %s before, %s while parked, and is %s now"
+            "it was changed while it was parked: %s was %s before, %s while parked, and is %s now"
             % (
                 ".".join(mark.path),
                 json.dumps(mark.was),

@@ -53,7 +53,7 @@ class Mark:
             if not mark.fits(workload):
                 raise ValueError("restore")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Unreadable("its annotation %s cannot be read: somebody edited it%s" % (MARK, _repair(workload)))
+            raise Unreadable("its annotation %s cannot be read: it was edited%s" % (MARK, _repair(workload)))
         if mark.uid == workload.item["metadata"]["uid"]:
             return mark
         if workload.controlled:

@@ -111,8 +111,8 @@ def _send(cluster: RetryingCluster, workload: Workload, action: str) -> None:
         pass  # an earlier one still waits
     except kube_client.NotFound as exc:
         raise NoCommands(
-            "the cluster does not have the kind Command of %s/%s, by which Volcano's controller is told to do that, or the"
-            " namespace is gone (%s). Install all of Volcano's CustomResourceDefinitions" % (_GROUP, _VERSION, exc.message)
+            "the cluster does not have the kind Command of %s/%s, with which Volcano's controller is asked to do that, or the"
+            " namespace was deleted (%s). Install all of Volcano's CustomResourceDefinitions" % (_GROUP, _VERSION, exc.message)
         ) from None
 
 

@@ -81,11 +81,11 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
         )
         return plan
     if wanted.get("left_alone"):
-        plan.notes.append("the components stay as they are: %s" % wanted["left_alone"])
+        plan.notes.append("the components are not changed: %s" % wanted["left_alone"])
     if not plan.changes or wanted.get("left_alone"):
         return plan
     if held:
-        plan.notes.append("the components stay as they are while the rollout is halted")
+        plan.notes.append("the components are not changed while the rollout is halted")
         return plan
     train = plan.train
     # Images whose tags name no release tell of no train; then any may run.

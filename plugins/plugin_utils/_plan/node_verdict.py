@@ -145,7 +145,7 @@ def _left_behind(entry: PlannedNode, node: Object, settings: RolloutSettings, ho
         if target and not entry.requested and rollout_target.is_there(entry, settings):
             entry.target = None
         armed = "; its next boot would try %s" % entry.driver["next"] if entry.driver.get("next") else ""
-        entry.notes.append("was left in the middle of a maintenance whose record is gone: it is given back first%s" % armed)
+        entry.notes.append("was left in the middle of a maintenance whose record is missing: it is given back first%s" % armed)
         verdict = IN_FLIGHT
     else:
         return None

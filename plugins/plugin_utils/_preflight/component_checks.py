@@ -42,7 +42,7 @@ def _foreign_plugin(daemonset: Object) -> str:
     )
     keeper, release = managers.keeper(daemonset), managers.helm_release(daemonset)
     if keeper:
-        return "%s It is kept there by %s: remove it from that" % (what, keeper)
+        return "%s It is managed by %s: remove it from that" % (what, keeper)
     if release:
         return "%s Uninstall it with the Helm release %s, or move the nodes with npuops.ascend.adopt" % (what, release)
     return "%s Move the nodes with npuops.ascend.adopt, or delete it" % what
@@ -52,13 +52,10 @@ def _kept_plugin(daemonset: Object) -> str | None:
     keeper = managers.keeper(daemonset)
     if keeper is None:
         return None
-    return (
-        "the DaemonSet %s in the namespace %s is kept as it is by %s, which would undo what install changes; remove it from that"
-        % (
-            daemonset["metadata"]["name"],
-            daemonset["metadata"]["namespace"],
-            keeper,
-        )
+    return "the DaemonSet %s in the namespace %s is managed by %s, which would undo what install changes; remove it from that" % (
+        daemonset["metadata"]["name"],
+        daemonset["metadata"]["namespace"],
+        keeper,
     )
 
 

@@ -77,8 +77,7 @@ def _verify(client: RegistryClient, repository: str, digest: str, keys: str | It
         if _is_about(payload, digest) and any(_fits(key, signature, payload) for key in loaded):
             return
     raise NpuError(
-        "The image %s is not signed with any of npu_driver_signature_keys. Somebody else may have pushed it: find out who before"
-        " you use it" % name
+        "The image %s is not signed with any of npu_driver_signature_keys. Find out who pushed it before you use it" % name
     )
 
 

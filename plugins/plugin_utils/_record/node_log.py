@@ -238,7 +238,7 @@ class NodeLog:
 
 def _gone(name: str) -> str:
     return (
-        "There is no Node object %s: somebody deleted it. The kubelet registers it again when it starts: systemctl restart"
+        "The Node object %s does not exist: it was deleted. The kubelet registers it again when it starts: systemctl restart"
         " kubelet on the host, then run again." % name
     )
 
@@ -246,14 +246,14 @@ def _gone(name: str) -> str:
 def lost_text(name: str, found: Record | None, run: str) -> str:
     if found is None:
         return (
-            "The record of the maintenance of %s (annotation %s) is gone, and this run did not remove it. Nothing more"
+            "The record of the maintenance of %s (annotation %s) is missing, and this run did not remove it. Nothing more"
             " is done to the node; check whether it is cordoned (kubectl get node %s)."
             % (name, maintenance_record.ANNOTATION_RECORD, name)
         )
     if found["run"] == run:
         return (
-            "Somebody changed the record of the maintenance of %s. This run leaves the node as it is; run again to"
-            " continue from the record." % name
+            "The record of the maintenance of %s was changed, and not by this run. This run leaves the node unchanged;"
+            " run again to continue from the record." % name
         )
     return "%s is maintained by another run (%s, step %s, last heartbeat %s). This run did not touch it; wait for that run." % (
         name,

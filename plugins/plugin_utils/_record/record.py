@@ -119,7 +119,7 @@ def check(node: Object) -> None:
 def unreadable(node: Object, annotation: str, why: object) -> NpuError:
     name = node["metadata"]["name"]
     text = (
-        "The annotation %s of the node %s cannot be read: %s. Somebody edited it, or a newer version of npuops.ascend wrote it:"
+        "The annotation %s of the node %s cannot be read: %s. It was edited, or a newer version of npuops.ascend wrote it:"
         " then use that one." % (annotation, name, why)
     )
     if annotation == ANNOTATION_RECORD:

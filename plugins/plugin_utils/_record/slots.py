@@ -260,7 +260,7 @@ class Slots:
                 slots.update(data_annotations.slots(text or "{}"))
             except data_annotations.Misfit as exc:
                 raise Refused(
-                    "The annotation %s of the Lease %s/%s cannot be read: %s. Somebody edited it, or a newer version of"
+                    "The annotation %s of the Lease %s/%s cannot be read: %s. It was edited, or a newer version of"
                     " npuops.ascend wrote it: then use that one. Otherwise check which nodes have the annotation %s; when none"
                     " is in maintenance, kubectl -n %s delete lease %s and run again."
                     % (ANNOTATION, self._namespace, LEASE, exc, maintenance_record.ANNOTATION_RECORD, self._namespace, LEASE)

@@ -87,7 +87,7 @@ def problem(expression: str, kind: str, rest: str = "") -> str:
         return ""
     if rest:
         return (
-            "Ansible has cut npu_query off at a space, before: %s. Put quotes around an expression with spaces once more,"
+            "Ansible has cut npu_query off at a space, before: %s. Put a second pair of quotes around an expression with spaces,"
             """ such as -e 'npu_query="nodes[].[name, node]"', or leave the spaces out""" % rest
         )
     try:

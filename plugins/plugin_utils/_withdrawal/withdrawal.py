@@ -97,8 +97,8 @@ class Leaving:
             reasons.append("the node %s is in maintenance; wait until that ends" % self.node_name)
         if self.adopted_from:
             reasons.append(
-                "the node %s was adopted from %s. Give it back first, with %s, or delete the DaemonSet if nobody wants to go back;"
-                " npu_uninstall_force: true continues anyway, and leaves the DaemonSet as it is"
+                "the node %s was adopted from %s. Give it back first, with %s, or delete the DaemonSet if you will not go back to"
+                " it; npu_uninstall_force: true continues anyway, and leaves the DaemonSet unchanged"
                 % (self.node_name, " and ".join(self.adopted_from), mindcluster_foreign.GIVE_BACK)
             )
         if self.pods:

@@ -326,7 +326,7 @@ def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
         assert one.wait() == 0, one.text[-6000:]
         text = one.text
     assert "8 workloads will be parked" in text, text
-    assert f"Deployment {team.name}/mine: somebody changed it" in text, text
+    assert f"Deployment {team.name}/mine: it was changed while it was parked" in text, text
     assert proof(idle, observer, {NODE: 1}, version) == []
     assert team.now() == before
     (report,) = [json.loads(path.read_text(encoding="utf-8"))["workloads"] for path in tmp_path.glob("*.json")]

@@ -160,7 +160,7 @@ def nothing_due(count):
 def parked(problem=None):
     """All nodes got there; of the parked workloads one is what it was, one is somebody else's, one is parked still."""
     one, two, three = "deployment ml/bert", "cronjob ml/nightly <b>", "statefulset ml/db"
-    left = [{"object": two, "reason": "somebody changed it", "repair": False}]
+    left = [{"object": two, "reason": "it was changed", "repair": False}]
     if problem:
         left.append({"object": three, "reason": "its annotation cannot be read", "repair": True})
     workloads = {

@@ -137,7 +137,7 @@ def test_accounts_of_web_servers(web, bundle):
     }  # fmt: skip
     other = {"name": "z", "config": {**config, "driver_package_sha256": "f" * 64}}
     for options in ({}, {"hosts": [other]}):
-        with pytest.raises(NpuError, match="does not let anybody download"):
+        with pytest.raises(NpuError, match="does not let an anonymous user download"):
             run(packages=[package(url)], to=bundle, **options)
     assert run(packages=[package(url)], to=bundle, hosts=[other, {"name": "a", "config": config}])["changed"]
     assert web.requests[-1][0].endswith("?signature=s3cret")

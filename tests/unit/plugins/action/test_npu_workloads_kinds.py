@@ -320,7 +320,7 @@ def test_a_memory_of_kinds_that_somebody_edited(api):
     annotations = api.objects[LEASE]["npu-maintenance"]["metadata"]["annotations"]
     annotations["npuops.ascend/parked-kinds"] = '[{"group": "apps", "kind": "Deployment", "field": "spec.paused", "value": true}]'
     result = restore(api)
-    assert "npuops.ascend/parked-kinds" in result["problem"] and "somebody edited it" in result["problem"]
+    assert "npuops.ascend/parked-kinds" in result["problem"] and "it was edited" in result["problem"]
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def test_one_critical_chip_of_two_on_a_card():
     assert chip_health.worse(before, found) == ["NPU 4 chip 1 (0000:81:00.0) is Alarm, and was OK before"]
     assert chip_health.worse(before, found[1:]) == [
         "NPU 4 chip 1 (0000:81:00.0) is Alarm, and was OK before",
-        "the chip 0000:01:00.0 is gone",
+        "the chip 0000:01:00.0 is missing",
     ]
 
 

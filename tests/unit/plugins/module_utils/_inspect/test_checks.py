@@ -289,7 +289,7 @@ def test_a_chip_that_is_gone_after_a_reboot(host):
     validation = host.validate()
     assert validation.valid, failed(validation)
     (told,) = validation.notes
-    assert told.startswith("1 of 2 chips: 0000:01:00.0 is gone from the PCI bus since the boot of 20")
+    assert told.startswith("1 of 2 chips: 0000:01:00.0 is missing from the PCI bus since the boot of 20")
     # A spec of neither is not valid.
     document = cdi_spec.read(fs + cdi_spec.PATH)
     document["devices"][1]["name"] = "7"

@@ -180,7 +180,7 @@ def test_a_node_on_which_ours_does_not_work_goes_back_and_the_run_stops(api):
         carry_out(api, said=said)
     message = caught.value.message
     assert "b: with the components of npuops.ascend, the node offers 0 instead of 8 of huawei.com/Ascend910" in message
-    assert "b has the components that were there before again" in message
+    assert "b has the previous components again" in message
     assert "Nodes that moved before: a; not begun: c." in message
     assert is_adopted(api, ["a"]) and api.both == set() and offers(api) == dict.fromkeys(FLEET, "8")
     assert mindcluster_foreign.LABEL_ADOPTED not in api.labels("b")

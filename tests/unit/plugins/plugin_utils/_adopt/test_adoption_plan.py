@@ -208,7 +208,7 @@ def test_who_would_put_it_back_is_a_conflict(metadata, keeper):
     operator = deployment("npu-operator-controller-manager", "npu-operator-system", "cr.openfuyao.cn/openfuyao/npu-operator:1.2")
     found = look(daemonset(**metadata), deployments=[operator])
     (told,) = found.conflicts
-    assert f"it is kept as it is by {keeper}, which would undo what adoption changes" in told
+    assert f"it is managed by {keeper}, which would undo what adoption changes" in told
     assert "Deployment npu-operator-system/npu-operator-controller-manager is its operator" in told
     assert found.rows()[0][2] == "conflict"
 
@@ -285,7 +285,7 @@ def test_what_becomes_of_a_node(options, action):
         ({"pods": []}, "none of the device plugins that were found runs there"),
         ({"pods": [pod_of(daemonset(), "a", ready=False)]}, "there would be no way back"),
         ({"offered": "16"}, "its node offers 16 huawei.com/Ascend910, and would offer 8"),
-        ({"labels": {"npuops.ascend/components": "enabled"}}, "and another device plugin as well"),
+        ({"labels": {"npuops.ascend/components": "enabled"}}, "and another device plugin"),
         ({"annotations": {"npuops.ascend/maintenance": "{}"}}, "its node is in maintenance"),
         ({"host": {"error": "timed out", "unreachable": True, "facts": None}}, "timed out"),
         ({"facts": dict(FACTS, problems=["The driver was installed by a .run package: set preinstalled"])}, "set preinstalled"),
@@ -314,5 +314,5 @@ def test_the_same_conflict_is_told_once():
 def test_nothing_to_adopt_is_told():
     found = adopt_findings.Survey([], [], "npu-operator", {}, False)
     assert Plan(found, [], {}, [], False).lines([]) == [
-        "No device plugin or exporter of somebody else is in the cluster: there is nothing to adopt."
+        "The cluster has no other device plugin or exporter: there is nothing to adopt."
     ]

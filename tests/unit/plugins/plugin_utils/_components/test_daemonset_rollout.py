@@ -326,7 +326,7 @@ def test_a_run_that_stalls_loses_the_rollout(api):
     first.go_on_until(lambda: len(api.deleted) == 1)
     bring_about(api, run="run-2")
     first.end()
-    assert "the run" in str(first.error) or "was changed by somebody else" in str(first.error)
+    assert "the run" in str(first.error) or "Another client changed" in str(first.error)
     assert api.running() == dict.fromkeys(FLEET, NEW) and is_kubernetes_own(api)
 
 
@@ -343,7 +343,7 @@ def test_what_a_person_does_meanwhile_stays(api, image):
             api.put(SETS, item)
 
     message = failure(api, then=then)
-    assert "was changed by somebody else (kubectl-set)" in message and "with the image %s" % image in message
+    assert "(kubectl-set) while it was rolled out" in message and "with the image %s" % image in message
     assert is_kubernetes_own(api)
     api.settle()
     assert api.running() == dict.fromkeys(FLEET, image)

@@ -135,7 +135,7 @@ def test_somebody_else_changes_it_meanwhile(api):
         api.put(DEPLOYMENTS, item)
 
     told = failure(api, then=change)
-    assert "was changed by somebody else" in told and theirs in told and image_of(api) == theirs
+    assert "Another client changed" in told and theirs in told and image_of(api) == theirs
 
 
 def test_a_controller_manager_that_does_not_run(api):

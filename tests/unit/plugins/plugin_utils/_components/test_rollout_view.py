@@ -144,7 +144,7 @@ def test_when_the_run_wrote_last(api):
 def test_what_a_person_changed_meanwhile(api):
     interrupted(api)["spec"]["template"]["spec"]["containers"][0]["image"] = "registry.example/exporter:3"
     _rollouts, (line,) = rollout_view.read(connect(api), NAMESPACE, BEGUN)
-    assert "to the image registry.example/exporter:3" in line and "; somebody has changed it since. Run r1" in line
+    assert "to the image registry.example/exporter:3" in line and "; it was changed since. Run r1" in line
 
 
 def test_what_the_controller_manager_has_not_seen(api):

@@ -36,7 +36,7 @@ def test_several_dra_drivers():
             {"pod_deletion": {"dra_drivers": "NPU.huawei.com"}},
             "npu_upgrade_pod_deletion.dra_drivers names 'NPU.huawei.com', which is no",
         ),
-        ({"pod_deletion": {"dra_drivers": "['npu.huawei.com']"}}, "which is no name of a DRA driver, such as npu.huawei.com"),
+        ({"pod_deletion": {"dra_drivers": "['npu.huawei.com']"}}, "which is not the name of a DRA driver, such as npu.huawei.com"),
         ({"wait_for_jobs": "app=train"}, "npu_upgrade_wait_for_jobs has no 'app'; it has selector, timeout"),
         ({"wait_for_jobs": {"selector": "a b"}}, r"npu_upgrade_wait_for_jobs\.selector is not a label selector"),
     ],

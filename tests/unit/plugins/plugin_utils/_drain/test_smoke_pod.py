@@ -104,7 +104,7 @@ def test_deleted_while_it_runs(api, smoke):
         api.objects[PODS].clear()
 
     pod._beat = delete_it
-    with pytest.raises(smoke_pod.SmokeFailed, match="deleted by somebody"):
+    with pytest.raises(smoke_pod.SmokeFailed, match="deleted while it ran"):
         pod.run()
 
 

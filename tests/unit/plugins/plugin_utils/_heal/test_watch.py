@@ -136,7 +136,7 @@ def test_no_more_recoveries_than_are_allowed_and_it_says_so():
     scene.go(300)
     assert scene.runs == [0]
     assert [sentence for sentence in scene.said if "npu-b" in sentence] == [
-        "npu-b: due as well; as many recoveries are running as npu_heal_max_parallel and npu_upgrade_max_parallel allow (npu-a)."
+        "npu-b: also due; as many recoveries are running as npu_heal_max_parallel and npu_upgrade_max_parallel allow (npu-a)."
     ]
     scene.go(600)
     assert len(scene.runs) == 2

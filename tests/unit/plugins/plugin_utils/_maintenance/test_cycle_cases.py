@@ -120,7 +120,7 @@ def test_uncordoned_in_the_instant_before_the_intent():
 
     bench.world.on_write = on_write
     assert bench.run()["outcome"] == "done"
-    assert ("reboot-required", "somebody uncordoned the node: starts over") in bench.said
+    assert ("reboot-required", "the node was uncordoned; starting over") in bench.said
     bench.assert_upgraded()
 
 
@@ -631,7 +631,7 @@ def test_power_cycled_between_validation_and_confirmation():
     bench.world.on_write = on_write
     outcome = bench.run()
     assert ready == [("True", bench.host.boot_id)]
-    assert outcome["outcome"] == "failed" and "rebooted once more" in outcome["reason"]
+    assert outcome["outcome"] == "failed" and "rebooted again" in outcome["reason"]
     assert_rolled_back(bench, boots=2)
 
 
@@ -663,7 +663,7 @@ def test_node_deleted_before_the_reboot():
     bench = Bench(pods=Pods(None, npu=5))
     bench.world.clock.at(6, lambda: bench.world.objects.pop(NODES + "/npu-a"))
     outcome = bench.run()
-    assert outcome["outcome"] == "failed" and "somebody deleted it" in outcome["reason"]
+    assert outcome["outcome"] == "failed" and "it was deleted" in outcome["reason"]
     assert bench.world.slots()["holders"] == {} and bench.host.boots == 0
 
 
@@ -695,7 +695,7 @@ def test_the_record_is_taken_away():
     bench = Bench(pods=Pods(None, npu=9))
     bench.world.clock.at(6, lambda: annotate(bench, record=None))
     outcome = bench.run()
-    assert outcome["outcome"] == "busy" and "is gone" in outcome["reason"]
+    assert outcome["outcome"] == "busy" and "is missing" in outcome["reason"]
     assert bench.cordoned and bench.world.slots()["holders"] and bench.host.boots == 0
 
 

@@ -155,5 +155,5 @@ def test_a_chip_that_is_gone_after_the_reboot(recovers):
         assert outcome["outcome"] == "done"
         bench.assert_recovered()
     else:
-        assert "its chips are worse than before: the chip 0000:08:00.0 is gone. It is back on" in outcome["reason"]
+        assert "its chips are worse than before: the chip 0000:08:00.0 is missing. It is back on" in outcome["reason"]
         assert_serves_with_the_old_driver(bench)

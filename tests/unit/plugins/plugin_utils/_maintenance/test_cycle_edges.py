@@ -93,7 +93,7 @@ def test_a_record_that_a_person_edits_is_not_overwritten(step):
     bench = Bench()
     done = meanwhile(bench, step, edit)
     outcome = bench.run()
-    assert done and outcome["outcome"] == "busy" and "Somebody changed the record" in outcome["reason"]
+    assert done and outcome["outcome"] == "busy" and "was changed, and not by this run" in outcome["reason"]
     assert bench.record["attempt"] == 2
     # The next run goes on from what the person wrote.
     assert bench.run(run="run-2")["outcome"] == "done" and bench.last["attempt"] == 2

@@ -310,7 +310,7 @@ def test_a_label_that_vanished_makes_no_node_upgraded():
     assert STATE not in bench.labels  # it was, until just before the node's turn
     outcome = bench.run("run-1", order={"target": target})
     assert outcome["outcome"] == "failed" and "its host runs %s" % OLD in outcome["reason"]
-    assert "somebody removed its label npu.openfuyao.com/driver-upgrade-state" in outcome["reason"]
+    assert "its label npu.openfuyao.com/driver-upgrade-state was removed" in outcome["reason"]
     assert bench.host.boots == 0 and not bench.cordoned
     verdict, outcome = bench.upgrade()
     assert (verdict, outcome["outcome"], bench.host.good) == ("ready", "done", NEW)
@@ -321,7 +321,7 @@ def test_a_label_that_vanishes_while_the_run_waits_for_approval():
     bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
     bench.world.clock.at(30, lambda: bench.kubectl("kubectl label node npu-a %s-" % STATE))
     outcome = bench.run("run-1", auto=False, approval_wait=100)
-    assert outcome["outcome"] == "failed" and "somebody removed its label" in outcome["reason"]
+    assert outcome["outcome"] == "failed" and "its label npu.openfuyao.com/driver-upgrade-state was removed" in outcome["reason"]
     assert bench.host.boots == 0
 
 

@@ -39,7 +39,7 @@ def test_two_nodes_with_one_boot_id():
     assert reasons["c"] == []
     assert reasons["a"] == [
         "the nodes a and b report the same machine: their boot ID is boot-a. Find out which one it is. If a"
-        " machine is gone, delete its Node: kubectl delete node <name>"
+        " machine no longer exists, delete its Node: kubectl delete node <name>"
     ]
 
 

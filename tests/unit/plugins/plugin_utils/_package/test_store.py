@@ -186,7 +186,7 @@ def test_a_server_that_it_redirects_to_and_that_refuses(server, store):
     with FileServer({}) as first:
         first.redirects["/b.run"] = server.url("/a.run", "localhost") + "?signature=secret"
         server.statuses["/a.run"] = 403
-        with pytest.raises(NpuError, match="redirects to localhost:[0-9]+, which does not let anybody download it .*403") as caught:
+        with pytest.raises(NpuError, match="redirects to localhost:[0-9]+, which does not let an anonymous .*403") as caught:
             store.file(source(first.url("/b.run"), **LOGIN))
     assert "_username" not in caught.value.message and "secret" not in caught.value.message
 
@@ -206,7 +206,7 @@ def test_redirects_in_a_circle(server, store):
 
 
 @pytest.mark.parametrize(
-    ("status", "text"), [(404, "does not exist on its server"), (403, "does not let anybody"), (500, "HTTP status 500")]
+    ("status", "text"), [(404, "does not exist on its server"), (403, "does not let an anonymous user"), (500, "HTTP status 500")]
 )
 def test_what_servers_say(server, store, status, text):
     server.statuses["/a.run"] = status

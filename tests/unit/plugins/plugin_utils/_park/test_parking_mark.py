@@ -25,5 +25,5 @@ def test_a_mark_that_names_no_field_of_spec_is_not_followed(kind, restore):
         "labels": {parking_mark.MARK: "true"},
         "annotations": {parking_mark.MARK: text},
     }
-    with pytest.raises(parking_mark.Unreadable, match="cannot be read: somebody edited it"):
+    with pytest.raises(parking_mark.Unreadable, match="cannot be read: it was edited"):
         parking_mark.Mark.read(workload_kinds.Workload(kind, {"metadata": metadata, "spec": {}}))

@@ -133,13 +133,13 @@ def test_images_that_tell_of_no_train(wanted, now, then, order):
 def test_a_halt_holds_the_components_as_well():
     made = plan("7.3", "26.1", "25.5.0", "25.5.2", slots=HALTED)
     assert made.result()["components"]["order"] is None
-    assert "the components stay as they are while the rollout is halted" in made.cluster_notes
+    assert "the components are not changed while the rollout is halted" in made.cluster_notes
     assert plan("7.3", "26.1", "25.5.0", "25.5.2", slots=HALTED, clear_halt=True).result()["components"]["order"] == "before"
 
 
 def test_why_they_are_left_alone():
     made = plan("7.3", "26.1", "25.5.0", "25.5.2", changes=(), left_alone="this run leaves out c")
-    assert made.green and made.cluster_notes[-1] == "the components stay as they are: this run leaves out c"
+    assert made.green and made.cluster_notes[-1] == "the components are not changed: this run leaves out c"
 
 
 ANSIBLES = (

@@ -77,7 +77,7 @@ def test_a_chip_that_is_gone_is_no_reason_either():
     before = {"count": 9, "gone": ["0000:c9:00.0"], "boot": None}
     entry = only(host(chips_before=before))
     assert entry.verdict == "ready"
-    assert any("8 of 9 chips: 0000:c9:00.0 is gone from the PCI bus" in note for note in entry.notes)
+    assert any("8 of 9 chips: 0000:c9:00.0 is missing from the PCI bus" in note for note in entry.notes)
 
 
 def test_an_image_that_is_staged_needs_no_space_and_no_second_look_at_the_registry():

@@ -191,7 +191,7 @@ def test_a_record_that_nobody_can_read():
     nodes = nodes_of("a", annotations={"npuops.ascend/maintenance": "{"})
     entry = only(host(), nodes=nodes)
     assert entry.verdict == "blocked"
-    assert "Somebody edited it" in entry.reasons[0]
+    assert "It was edited" in entry.reasons[0]
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ def test_source(source, reason):
 @pytest.mark.parametrize(
     ("count", "before", "config", "words"),
     [
-        (7, 8, {}, "only 7 of 8 chips: 0000:c4:00.0 is gone from the PCI bus since the boot of 2026-11-25T22:00:00Z"),
+        (7, 8, {}, "only 7 of 8 chips: 0000:c4:00.0 is missing from the PCI bus since the boot of 2026-11-25T22:00:00Z"),
         (7, 8, {"chips": 7}, None),
         (7, 0, {"chips": 8}, "only 7 of 8 chips"),
         (8, 8, {"chips": 7}, "npu_chips is 7"),

@@ -217,7 +217,7 @@ def test_deleted_and_made_anew(api, log):
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"run": 1, "generation": 1}', '{"run": "a"}'])
 def test_an_unreadable_record(api, log, text):
     edit(api, lambda found: found["metadata"]["annotations"].update({maintenance_record.ANNOTATION_RECORD: text}))
-    with pytest.raises(NpuError, match="cannot be read: .* Somebody edited it"):
+    with pytest.raises(NpuError, match="cannot be read: .* It was edited"):
         log.open()
     edit(api, lambda found: found["metadata"]["annotations"].clear())
     edit(api, lambda found: found["metadata"]["annotations"].update({maintenance_record.ANNOTATION_LAST: text}))

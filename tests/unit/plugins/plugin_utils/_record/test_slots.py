@@ -400,7 +400,7 @@ def test_the_lease_is_deleted_in_between(world, slots):
 def test_an_edited_lease(world, slots, text):
     slots.take("npu-a", "run-1", 1)
     world.objects[LEASE]["metadata"]["annotations"]["npuops.ascend/slots"] = text
-    with pytest.raises(Refused, match="cannot be read: .* Somebody edited it.*kubectl -n npu-operator delete lease"):
+    with pytest.raises(Refused, match="cannot be read: .* It was edited.*kubectl -n npu-operator delete lease"):
         slots.take("npu-b", "run-1", 1)
 
 

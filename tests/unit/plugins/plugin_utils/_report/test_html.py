@@ -337,7 +337,7 @@ def test_what_became_of_parked_workloads():
     table = tables(root)["Parked workloads"]
     assert [[texts(cell) for cell in row] for row in table.findall("tbody/tr")] == [
         ["deployment ml/bert", "3 replicas", "✓ restored"],
-        ["cronjob ml/nightly <b>", "running", "○ somebody changed it"],
+        ["cronjob ml/nightly <b>", "running", "○ it was changed"],
         ["statefulset ml/db", "unset", "○ its annotation cannot be read"],
     ]
     banner = classed(root, "banner")[0]

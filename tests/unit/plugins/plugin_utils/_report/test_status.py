@@ -213,7 +213,7 @@ def test_chips_that_are_not_ok_are_named(health, allocatable, told):
 
 
 GONE = {"count": 8, "gone": ["0000:c4:00.0"], "boot": "2026-11-25T22:00:00Z"}
-MISSING = "7 of 8 chips: 0000:c4:00.0 is gone from the PCI bus since the boot of 2026-11-25T22:00:00Z or an earlier one"
+MISSING = "7 of 8 chips: 0000:c4:00.0 is missing from the PCI bus since the boot of 2026-11-25T22:00:00Z or an earlier one"
 
 
 @pytest.mark.parametrize(
