@@ -12,8 +12,8 @@ from support.fleet.planning import backward, make, nodes_of, only
 from support.kube.eviction_stub import pod
 
 ADVICE = (
-    'Set npu_mindcluster_train: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the components as they'
-    " are (https://"
+    'Set npu_mindcluster_train: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the components'
+    " unchanged (https://"
 )
 
 
