@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
     component_checks,
@@ -124,7 +124,7 @@ class ActionModule(HostsAction):
             train,
             shared,
             hot_reset,
-            lambda names: npu_pods.on_nodes(cluster, names, drivers),
+            lambda names: npu_users_by_node.on_nodes(cluster, names, drivers),
         )
         problem = preflight_report.report(verdicts, reasons)
         if problem:

@@ -128,8 +128,7 @@ restored:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -155,7 +154,7 @@ def run(module):
     crio = kubelet_runtime.crio()
     if crio:
         check_crio(module, crio)
-    switch = containerd_enable.Switch(containerd_runtime.find(), module.params["timeout"])
+    switch = enable_cdi.Switch(containerd_runtime.find(), module.params["timeout"])
     reason = switch.examine()
     changed = switch.would_change(module.params["restart"])
     if changed and not module.check_mode:

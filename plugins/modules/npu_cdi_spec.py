@@ -141,8 +141,7 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec, containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec, containerd_runtime, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -243,7 +242,7 @@ def check_runtime(restart):
         if crio.problem():
             raise NpuError(crio.problem())
         return {"would_change": False, "control_plane": False}
-    switch = containerd_enable.Switch(containerd_runtime.find())
+    switch = enable_cdi.Switch(containerd_runtime.find())
     switch.examine()
     return {
         "would_change": switch.would_change(restart),

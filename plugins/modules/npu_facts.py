@@ -389,8 +389,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.npu_smi import NpuSmi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import host_validation
 
 
 def main():
@@ -425,7 +425,9 @@ def main():
             if params["vnpu_layout"]:
                 facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:
-            result["validation"] = host_checks.validate(root, source, library_path=params["library_path"], runtime=facts["runtime"])
+            result["validation"] = host_validation.validate(
+                root, source, library_path=params["library_path"], runtime=facts["runtime"]
+            )
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
     module.exit_json(changed=False, npu=facts, **result)

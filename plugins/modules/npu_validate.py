@@ -166,7 +166,7 @@ msg:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import host_validation
 
 
 def main():
@@ -184,7 +184,7 @@ def main():
     )
     params = module.params
     try:
-        result = host_checks.validate(
+        result = host_validation.validate(
             params["root"],
             params["source"],
             version=params["version"],

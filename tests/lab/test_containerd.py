@@ -14,8 +14,7 @@ import shutil
 import subprocess
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 from hypothesis import given
@@ -72,7 +71,7 @@ def test_containerd_agrees(binaries, tmp_path, case, release):
     expected = EXPECTED[case].get(exact[1], EXPECTED[case][release])
     shutil.copytree(FIXTURES, tmp_path / "etc")
     main = tmp_path / "etc" / case
-    switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), True, None, None))
+    switch = enable_cdi.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), True, None, None))
     if expected == "refused":
         with pytest.raises(NpuError):
             switch.look()
@@ -98,7 +97,7 @@ def test_containerd_agrees_about_what_k3s_will_generate(binaries, tmp_path):
     config = tmp_path / "config.toml"
     shutil.copy(DISTRIBUTIONS / "k3s-1.7.toml", config)
     daemon = containerd_runtime.Daemon(1, str(binaries["1.7"]), str(config), True, None, None, "k3s")
-    switch = containerd_enable.Switch(daemon)
+    switch = enable_cdi.Switch(daemon)
     switch.look()
     edit = switch.choose()
     assert edit.path == str(tmp_path / "config.toml.tmpl")
@@ -123,7 +122,7 @@ def test_containerd_agrees_about_any_document(binaries, tmp_path, release):
         if subprocess.run([binary, "-c", main, "config", "dump"], capture_output=True, check=False).returncode:
             return  # containerd's own parser knows less of TOML
         before = dump(binary, main)
-        switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binary), str(main), True, None, None))
+        switch = enable_cdi.Switch(containerd_runtime.Daemon(1, str(binary), str(main), True, None, None))
         try:
             switch.look()
             edit = None if switch.before.on or switch.before.cri_disabled else switch.choose()
@@ -166,7 +165,7 @@ def test_what_containerd_quotes_of_its_file_is_masked(binaries, tmp_path):
 def test_no_file(binaries, tmp_path, release):
     """The defaults; an edit on 1.7 changes nothing else of them."""
     main = tmp_path / "config.toml"
-    switch = containerd_enable.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), False, None, None))
+    switch = enable_cdi.Switch(containerd_runtime.Daemon(1, str(binaries[release]), str(main), False, None, None))
     switch.look()
     assert switch.before.on == (release == "2")
     if release == "1.7":

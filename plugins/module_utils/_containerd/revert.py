@@ -13,14 +13,14 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     config_files,
     containerd_config,
     containerd_runtime,
+    enable_cdi,
     generated,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file
 
 
-class Revert(containerd_enable.Switch):
+class Revert(enable_cdi.Switch):
     """Undoes a Switch. After ``examine``: ``edit`` (an Edit or None), ``left`` (why CDI stays enabled although an edit of this
     collection is in place, or None), ``stale`` (a backup that is no longer needed, or None).
     """

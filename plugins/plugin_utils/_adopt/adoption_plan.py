@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
 MOVES, CONTINUES, JOINS, ADOPTED, PAUSED = "moves", "continues to move", "joins", "has moved", "is paused"
@@ -84,7 +84,7 @@ class PlannedNode:
         self._is_theirs = self._node is not None and any(
             left_daemonset.selects(item, kube_client.labels(self._node)) for item in survey.plugins
         )
-        self.users = sum(map(pod_view.uses_npus, mine))
+        self.users = sum(map(npu_use.uses_npus, mine))
         self.conflicts = self._conflicts(host, back)
         self.action = BLOCKED if self.conflicts else self._action(back)
 

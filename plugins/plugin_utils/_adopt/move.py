@@ -23,7 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemons
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 
 _POLL_SECONDS = 2.0
 _ATTEMPTS = 5
@@ -202,7 +202,7 @@ class Move:
         return {
             pod["metadata"]["uid"]: (_name(pod), _restarts(pod))
             for pod in found
-            if kube_daemonsets.pod_node(pod) == name and pod_view.uses_npus(pod)
+            if kube_daemonsets.pod_node(pod) == name and npu_use.uses_npus(pod)
         }
 
     def _compared(self, name: str, before: Users) -> str:

@@ -5,20 +5,15 @@
 
 from __future__ import annotations
 
-import collections
 import os
 import socket
 
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 
 NAMESPACE = "npu-operator"  # of our components, unless another one is given
 
-_CDI_ANNOTATION = "cdi.k8s.io/"
-_CDI_KIND = cdi_spec.KIND + "="
 
 # What a pod is to a drain; the first that fits counts.
 FINISHED = "finished"  # nothing of it runs
@@ -67,7 +62,7 @@ class Pod:
         self.started = _started(status)  # or about to start
         self.tolerates_cordon = any(_tolerates_cordon(entry) for entry in spec.get("tolerations") or [])
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
-        self.requests = _npu_requests(spec)  # {resource: count}
+        self.requests = npu_use.requests(spec)  # {resource: count}
         self.claims = _claims(spec, status)  # names of its ResourceClaims
         self.npu_claims: tuple[str, ...] = ()  # those of NPUs, for people; whoever reads the claims says so
         self.kubelet_plugin = is_kubelet_plugin(spec)
@@ -82,7 +77,7 @@ class Pod:
             return COMPONENT
         if self.owner and self.owner[0] == "DaemonSet":
             return DAEMONSET
-        return NPU if self.requests or _has_cdi_name(metadata) else OTHER
+        return NPU if self.requests or npu_use.has_cdi_name(metadata) else OTHER
 
     @property
     def label(self) -> str:
@@ -92,19 +87,6 @@ class Pod:
     def owner_text(self) -> str | None:
         """``Deployment train/web``, or None without a controller, as a static pod is."""
         return "%s %s/%s" % (self.owner[0], self.namespace, self.owner[1]) if self.owner and self.kind != MIRROR else None
-
-
-def uses_npus(item: Object) -> bool:
-    """Whether a pod that has not ended asked for a chip, by resource or by CDI name."""
-    if item.get("status", {}).get("phase") in ("Succeeded", "Failed"):
-        return False
-    return _has_cdi_name(item["metadata"]) or bool(_npu_requests(item.get("spec") or {}))
-
-
-def _has_cdi_name(metadata: Object) -> bool:
-    """Whether the annotations of a pod ask for devices of this collection's CDI spec."""
-    annotations = metadata.get("annotations") or {}
-    return any(key.startswith(_CDI_ANNOTATION) and _CDI_KIND in str(value) for key, value in annotations.items())
 
 
 def _owner(metadata: Object) -> tuple[str, str] | None:
@@ -139,36 +121,6 @@ def _started(status: Object) -> bool:
         return True
     containers = [*(status.get("initContainerStatuses") or []), *(status.get("containerStatuses") or [])]
     return any(entry.get("containerID") for entry in containers)
-
-
-def _npu_requests(spec: Object) -> dict[str, int]:
-    """As the scheduler counts: an init container runs before the others, one that is restarted always (a sidecar) beside them."""
-    first = [(container.get("restartPolicy") == "Always", _asked(container)) for container in spec.get("initContainers") or []]
-    others = [_asked(container) for container in spec.get("containers") or []]
-    if not any(others) and not any(asked for _sidecar, asked in first):
-        return {}
-    beside: collections.Counter[str] = collections.Counter()
-    most: collections.Counter[str] = collections.Counter()
-    for sidecar, asked in first:
-        if sidecar:
-            beside.update(asked)
-        most |= beside if sidecar else beside + collections.Counter(asked)
-    for asked in others:
-        beside.update(asked)
-    return dict(beside | most)
-
-
-def _asked(container: Object) -> dict[str, int]:
-    """{resource: count} of the NPUs that one container asks for."""
-    counts: dict[str, int] = {}
-    resources = container.get("resources") or {}
-    # A request that is not written is the limit.
-    for name, count in dict(resources.get("limits") or {}, **(resources.get("requests") or {})).items():
-        if npu_resources.is_npu(name) and str(count) not in ("0", ""):
-            number = kube_quantity.whole(count)
-            # Whatever it asks for, it asks for something.
-            counts[name] = 1 if number is None else number
-    return {name: number for name, number in counts.items() if number}
 
 
 def _claims(spec: Object, status: Object) -> tuple[str, ...]:

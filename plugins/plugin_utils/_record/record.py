@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Labels, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
 
 # Contract (names people use with kubectl).
 LABEL_STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -66,7 +66,7 @@ UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recov
 REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
 
 # Seconds. A record is beaten every 10 s, and no host call lasts longer than 60 s.
-HEARTBEAT_LIMIT: int = specs.default("npu_upgrade_heartbeat_limit")
+HEARTBEAT_LIMIT: int = argument_specs.default("npu_upgrade_heartbeat_limit")
 BEAT_SECONDS = 10
 
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
 
 # _settings.resolve reads them.
 _RESOLVED = ("npu_upgrade", "npu_heal")
@@ -63,9 +63,9 @@ def _told(name: str) -> str:
 def _defaults() -> dict[str, Any]:
     """By name, the defaults that are not empty."""
     found = {}
-    for role in specs.roles():
+    for role in argument_specs.roles():
         if role not in _RESOLVED:
-            found.update({name: value for name, value in specs.role_defaults(role).items() if _is_something(value)})
+            found.update({name: value for name, value in argument_specs.role_defaults(role).items() if _is_something(value)})
     return found
 
 

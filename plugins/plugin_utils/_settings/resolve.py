@@ -16,19 +16,19 @@ from typing import Any
 
 from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
 
 
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, from the variables of a host."""
     prefix = role + "_"
-    return settings(role, {name[len(prefix) :]: variables[name] for name in specs.role_options(role) if name in variables})
+    return settings(role, {name[len(prefix) :]: variables[name] for name in argument_specs.role_options(role) if name in variables})
 
 
 def settings(role: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, with the ``given`` values, named alike."""
-    options, prefix, given = specs.role_options(role), role + "_", given or {}
+    options, prefix, given = argument_specs.role_options(role), role + "_", given or {}
     _check_names(role, [name[len(prefix) :] for name in options], given)
     return {name[len(prefix) :]: _value(name, options[name], given.get(name[len(prefix) :])) for name in options}
 
@@ -39,9 +39,9 @@ def _check_names(what: str, known: list[str], given: Mapping[str, Any]) -> None:
         raise NpuError("%s has no %s; it has %s" % (what, ", ".join(map(repr, unknown)), ", ".join(known)))
 
 
-def _value(name: str, option: specs.Option, value: Any) -> Any:
+def _value(name: str, option: argument_specs.Option, value: Any) -> Any:
     if is_empty(value):
-        return specs.default_of(option)
+        return argument_specs.default_of(option)
     kind = option["type"]
     if kind == "dict":
         return _dictionary(name, option, value)
@@ -67,13 +67,13 @@ def _number(name: str, value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     number = check_type_int(value.strip() if isinstance(value, str) else value)
-    least, most = specs.range_of(name)
+    least, most = argument_specs.range_of(name)
     if number < least or (most is not None and number > most):
         raise TypeError
     return number
 
 
-def _dictionary(name: str, option: specs.Option, value: Any) -> dict[str, Any]:
+def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[str, Any]:
     try:
         given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
     except TypeError:
@@ -85,7 +85,7 @@ def _dictionary(name: str, option: specs.Option, value: Any) -> dict[str, Any]:
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
 
 
-def _list(name: str, option: specs.Option, value: Any) -> list[dict[str, Any]]:
+def _list(name: str, option: argument_specs.Option, value: Any) -> list[dict[str, Any]]:
     """Of dictionaries; as JSON text from a command line."""
     try:
         entries = json.loads(value) if isinstance(value, str) else value
@@ -96,12 +96,12 @@ def _list(name: str, option: specs.Option, value: Any) -> list[dict[str, Any]]:
     return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
 
 
-def _meaning(name: str, option: specs.Option) -> str:
+def _meaning(name: str, option: argument_specs.Option) -> str:
     if "choices" in option:
         return " or ".join(option["choices"])
     if option["type"] == "bool":
         return "true or false"
     if option["type"] != "int":
         return "text"
-    least, most = specs.range_of(name)
+    least, most = argument_specs.range_of(name)
     return "a whole number, %d %s" % (least, "or more" if most is None else "to %d" % most)

@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.client import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
@@ -75,7 +75,7 @@ def resume(cluster: Cluster, names: Sequence[str], check_mode: bool = False) -> 
 
 
 def _check_free(cluster: AnyCluster, names: Sequence[str], dra_drivers: Collection[str]) -> None:
-    found = npu_pods.on_nodes(cluster, names, dra_drivers)
+    found = npu_users_by_node.on_nodes(cluster, names, dra_drivers)
     if found:
         told = ["  %s: %s" % (name, advice(name, pods)) for name, pods in found.items()]
         raise NpuError("\n".join(["No virtual NPU was changed:", *told]))

@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_pods
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
@@ -183,7 +183,7 @@ def leaving(
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
     hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows; ``adopted_from``: by node, as
     _adopt.way_back tells them."""
-    users, maybe = npu_pods.by_node(pods, by_claim, unknown)
+    users, maybe = npu_users_by_node.by_node(pods, by_claim, unknown)
     return [Leaving(host, nodes, users, maybe, adopted_from or {}) for host in hosts]
 
 

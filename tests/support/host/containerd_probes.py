@@ -19,8 +19,7 @@ import sys
 from support import collection  # noqa: F401  pylint: disable=unused-import
 
 # isort: split
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config, containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config, containerd_runtime, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.paths import FIXTURES, TESTS
@@ -43,7 +42,7 @@ def daemon(binary, directory):
 
 def outcome(binary, directory):
     """What happens with the configuration in ``directory``, as in expected.json."""
-    switch = containerd_enable.Switch(daemon(binary, directory))
+    switch = enable_cdi.Switch(daemon(binary, directory))
     try:
         switch.look()
         switch.check_fit()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import reservations
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks, facts
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts, host_validation
 
 HEAD = "ns_id %d identify 5 root_tgid %d dev_num 8 namespace 00000000111100%02d, udev list:\nlogic_devid udevid\n"
 CHIPS = "".join("       %d        %d\n" % (number, number) for number in range(8))
@@ -48,7 +48,7 @@ def test_a_process_outside_of_pods_is_in_the_way_of_a_reboot(host):
 
 
 def test_validate_names_what_kubernetes_does_not_know(host):
-    notes = checks.Validation("/var/lib/Ascend", fs=host).notes
+    notes = host_validation.Validation("/var/lib/Ascend", fs=host).notes
     assert len(notes) == 2 and all("fail with -8020" in note for note in notes)
     assert "process 2679173 (/bin/bash -l) in the container abababababab, outside of Kubernetes" in notes[0]
     assert "/dev/davinci5 for process 78 (it has ended" in notes[1]

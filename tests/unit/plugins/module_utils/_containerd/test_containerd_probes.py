@@ -9,8 +9,7 @@ import pathlib
 import shutil
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, containerd_config, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
@@ -67,7 +66,7 @@ def test_there_and_back(etc, tmp_path, name, release):
     """On: one file changes, and containerd reads no other one than before. Off: every byte is as it was."""
     before = tree(lay_out(etc, name))
     daemon = probes.daemon(probes.program(tmp_path / "containerd", release), etc)
-    switch = containerd_enable.Switch(daemon)
+    switch = enable_cdi.Switch(daemon)
     assert switch.examine()
     switch.apply(restart=False)
     after = tree(etc)
@@ -77,7 +76,7 @@ def test_there_and_back(etc, tmp_path, name, release):
     assert changed - {edited} <= {edited + ".npuops-backup"}
     read = [str(pathlib.Path(file.path).relative_to(etc)) for file in containerd_config.load(daemon.config)]
     assert read == (probes.EXPECTED[name]["files"] or ["config.toml"])
-    again = containerd_enable.Switch(daemon)
+    again = enable_cdi.Switch(daemon)
     assert "has not been restarted since" in again.examine() and not again.would_change(restart=False)
 
     revert = containerd_revert.Revert(daemon)

@@ -13,8 +13,13 @@ import stat
 import tempfile
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, containerd_runtime, generated
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_spec,
+    config_files,
+    containerd_runtime,
+    enable_cdi,
+    generated,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -177,7 +182,7 @@ def test_1_6_running_under_another_name_is_refused(tmp_path, host):
     program = host.program("/usr/bin/containerd", 'case "$*" in *dump) cat %s/dump ;; --version) echo v1.6.9 ;; esac' % tmp_path)
     config = tmp_path / "config.toml"
     config.write_text("version = 2\n")
-    switch = containerd_enable.Switch(containerd_runtime.Daemon(1, program, str(config), True, None, None))
+    switch = enable_cdi.Switch(containerd_runtime.Daemon(1, program, str(config), True, None, None))
     with pytest.raises(NpuError, match="containerd 1.6.9 on this host does not support CDI"):
         switch.examine()
 
@@ -248,7 +253,7 @@ sed "s/@/$on/" %s/dump
 
     def switch(self):
         daemon = containerd_runtime.Daemon(1, self.program, str(self.config), self.config.exists(), None, "containerd.service")
-        return containerd_enable.Switch(daemon)
+        return enable_cdi.Switch(daemon)
 
 
 def test_edit_without_restart_then_again(tmp_path, host, monkeypatch):

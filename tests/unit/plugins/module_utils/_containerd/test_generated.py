@@ -9,8 +9,13 @@ import os
 import sys
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, containerd_runtime, generated
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import enable as containerd_enable
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_spec,
+    config_files,
+    containerd_runtime,
+    enable_cdi,
+    generated,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
@@ -89,7 +94,7 @@ class Node:
 
     def switch_on(self, restart=True):
         """What the module does; (the reason or None, whether something changed)."""
-        switch = containerd_enable.Switch(self.daemon())
+        switch = enable_cdi.Switch(self.daemon())
         reason, changed = switch.examine(), switch.would_change(restart)
         if changed:
             switch.apply(restart)

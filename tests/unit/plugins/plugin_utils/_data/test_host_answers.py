@@ -12,8 +12,8 @@ import typing
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import trial_boot
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import host_validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 
 from support.host.fake_host import Host
@@ -74,7 +74,7 @@ def npu_host(tmp_path, monkeypatch):
 def test_what_a_host_says(npu_host):
     facts = dict(host_facts.gather(ROOT, "image", npu_host.fs), upgrade=host_facts.upgrade_facts(ROOT, npu_host.fs))
     assert facts["upgrade"]["staged"]
-    assert host_answers.why_not(facts, host_checks.validate(ROOT, "image", fs=npu_host.fs)) is None
+    assert host_answers.why_not(facts, host_validation.validate(ROOT, "image", fs=npu_host.fs)) is None
     view = trial_boot.view(ROOT, npu_host.fs)
     assert host_answers.view(view) == view
 
@@ -102,4 +102,4 @@ def test_a_host_where_everything_is_wrong():
     """Nineteen failed checks with what to do about each are more than a sentence."""
     check = {"name": "chips", "ok": False, "expected": "x" * 200, "seen": "x" * 200, "message": "x" * 200}
     failed = [dict(check) for _index in range(19)]
-    assert host_answers.why_not({}, {"valid": False, "checks": failed, "msg": host_checks.summary(failed)}) is None
+    assert host_answers.why_not({}, {"valid": False, "checks": failed, "msg": host_validation.summary(failed)}) is None

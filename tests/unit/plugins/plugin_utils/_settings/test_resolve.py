@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve, specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, resolve
 
 from support.paths import CHECKOUT
 
@@ -103,4 +103,4 @@ def test_of_a_host_only_the_roles_own_variables_count():
 
 def test_nobody_can_change_a_default():
     resolve.settings("npu_upgrade")["drain"]["timeout"] = 5
-    assert resolve.settings("npu_upgrade")["drain"]["timeout"] == specs.default("npu_upgrade_drain")["timeout"] == 300
+    assert resolve.settings("npu_upgrade")["drain"]["timeout"] == argument_specs.default("npu_upgrade_drain")["timeout"] == 300

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
 from support.kube.field_owners import cordon_of
@@ -107,7 +107,7 @@ def test_somebody_elses_change_in_between_is_kept(api, cluster):
     ],
 )
 def test_pods_that_use_npus(one, uses):
-    assert pod_view.uses_npus(one) == uses
+    assert npu_use.uses_npus(one) == uses
     problem = refused([host("a")], [npu_node("a")], [one])
     assert (problem is not None) == uses
     if uses:

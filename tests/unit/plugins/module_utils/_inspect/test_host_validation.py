@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_m
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect import checks as host_checks
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import host_validation
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_record
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
@@ -135,7 +135,7 @@ class Host:
         fs = str(self.root)
         options.setdefault("root", "/var/lib/Ascend")
         npu_smi = chips_npu_smi.NpuSmi(fs + "/var/lib/Ascend/driver", 2, lock=fs + "/run/npuops/npu-smi.lock", fallbacks=())
-        validation = host_checks.Validation(fs=fs, npu_smi=npu_smi, **options)
+        validation = host_validation.Validation(fs=fs, npu_smi=npu_smi, **options)
         validation.run(lambda: self.daemon)
         return validation
 
@@ -159,7 +159,7 @@ def test_all_is_well(host):
     assert failed(validation) == {}
     assert {result["name"] for result in validation.results} == ALWAYS
     assert validation.valid and validation.firmware == "7.8.0.6.201"
-    assert host_checks.summary(validation.results) == "all 20 checks passed"
+    assert host_validation.summary(validation.results) == "all 20 checks passed"
     assert all(sorted(result) == ["expected", "message", "name", "ok", "seen"] for result in validation.results)
 
 
@@ -183,9 +183,9 @@ def test_a_spec_without_hook_needs_none(host):
 
 
 def test_no_chip_nothing_to_check(tmp_path):
-    validation = host_checks.Validation("/var/lib/Ascend", fs=str(tmp_path))
+    validation = host_validation.Validation("/var/lib/Ascend", fs=str(tmp_path))
     assert validation.run() == [] and validation.valid
-    assert "nothing to check" in host_checks.summary([])
+    assert "nothing to check" in host_validation.summary([])
 
 
 def test_two_families(host):
@@ -197,7 +197,7 @@ def test_two_families(host):
 def test_an_unknown_accelerator_is_told_and_fails_nothing(host):
     host.function("0000:81:00.0", "d9ff")
     assert failed(host.validate()) == {}
-    message = host_checks.validate("/var/lib/Ascend", "image", fs=str(host.root))["msg"]
+    message = host_validation.validate("/var/lib/Ascend", "image", fs=str(host.root))["msg"]
     assert message.splitlines()[-1].startswith("the unknown accelerator 19e5:d9ff (0000:81:00.0) may be a newer chip")
 
 
@@ -222,7 +222,7 @@ def test_plain_file_instead_of_a_node(host):
 
 
 def test_node_that_only_root_can_use(host, monkeypatch):
-    monkeypatch.setattr(host_checks, "_group", lambda name: 1000)
+    monkeypatch.setattr(host_validation, "_group", lambda name: 1000)
     os.chmod(host.root / "dev" / "davinci0", 0o600)
     results = failed(host.validate())
     assert list(results) == ["device_permissions"] and "/dev/davinci0 0600 group 0" in results["device_permissions"]["seen"]
@@ -489,7 +489,7 @@ def test_no_containerd(host):
 
     host.daemon = None
     fs = str(host.root)
-    validation = host_checks.Validation("/var/lib/Ascend", fs=fs, npu_smi=chips_npu_smi.NpuSmi(fs + "/x", lock=fs + "/l"))
+    validation = host_validation.Validation("/var/lib/Ascend", fs=fs, npu_smi=chips_npu_smi.NpuSmi(fs + "/x", lock=fs + "/l"))
     validation.run(find)
     assert failed(validation)["cdi_config"]["message"] == "This host has no containerd"
 
@@ -564,7 +564,7 @@ def test_preinstalled_has_no_releases(host):
     document = cdi_spec.spec(cdi_spec.look(fs), "/usr/local/Ascend", fs=fs)
     host.write("etc/cdi/huawei.com-npu.json", cdi_spec.text(document))
     npu_smi = chips_npu_smi.NpuSmi(str(tree), 2, lock=fs + "/run/npuops/npu-smi.lock", fallbacks=())
-    validation = host_checks.Validation("/var/lib/Ascend", source="preinstalled", fs=fs, npu_smi=npu_smi)
+    validation = host_validation.Validation("/var/lib/Ascend", source="preinstalled", fs=fs, npu_smi=npu_smi)
     validation.run(lambda: host.daemon)
     assert failed(validation) == {}
     assert {"release", "loaded_release"} & {result["name"] for result in validation.results} == set()
@@ -574,7 +574,7 @@ def test_summary_is_for_a_person(host):
     host.daemon.on = False
     host.health = ["Critical", "Critical"]
     host.firmware("7.8.0")
-    lines = host_checks.summary(host.validate().results).splitlines()
+    lines = host_validation.summary(host.validate().results).splitlines()
     assert lines[0] == "2 of 20 checks failed"
     assert lines[1].startswith("health: NPU 0 chip 0 (0000:00:00.0): Critical, NPU 1 ")
     assert lines[1].endswith(": Critical (expected: a chip that is not Critical)")

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 
 # By the name of the node, phrases that name a pod.
 ByNode = dict[str | None, list[str]]
@@ -24,7 +24,7 @@ def by_node(
     maybe: ByNode = {}
     for pod in pods:
         name = "%s/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
-        if pod_view.uses_npus(pod) or name in by_claim:
+        if npu_use.uses_npus(pod) or name in by_claim:
             users.setdefault((pod.get("spec") or {}).get("nodeName"), []).append(name)
         elif unknown and name in unknown:
             maybe.setdefault((pod.get("spec") or {}).get("nodeName"), []).append("%s (%s)" % (name, unknown[name]))
