@@ -12,9 +12,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import files as report_files
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 
 
 class ActionModule(ClusterAction):
@@ -66,10 +65,10 @@ class ActionModule(ClusterAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), self._display.display)
         clock = cluster.clock
-        rows = report_document.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
+        rows = rollout_report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
         components = dict(params["components"], checked=self.check_mode)
-        report = report_document.document(
+        report = rollout_report.document(
             rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], components
         )
         files, unwritten = self._write(params["directory"], report)

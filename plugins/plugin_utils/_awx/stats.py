@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 MOST = 50
@@ -50,10 +50,10 @@ def of_report(report: dict[str, Any]) -> dict[str, Any]:
         "counts": _counts(node["outcome"] for node in nodes),
         "halted": bool(report["halted"]),
         "go_on": report["go_on"],
-        "approve": report["approve"] if len(report_document.awaiting(nodes)) <= MOST else None,
+        "approve": report["approve"] if len(rollout_report.awaiting(nodes)) <= MOST else None,
     }
-    unfinished = [node["node"] for node in report_document.unfinished(nodes)]
-    return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in report_document.awaiting(nodes)])
+    unfinished = [node["node"] for node in rollout_report.unfinished(nodes)]
+    return _with_names(result, unfinished=unfinished, awaiting=[node["node"] for node in rollout_report.awaiting(nodes)])
 
 
 def failed(rollout: object) -> bool:

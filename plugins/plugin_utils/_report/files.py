@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a rollout as files, each rendered from its JSON (_report.document)."""
+"""The report of a rollout as files, each rendered from its JSON (_report.rollout_report)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import write_atomic
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.rollout_report import Report
 
 _RENDERERS = {
     "json": lambda report: json.dumps(report, indent=2) + "\n",

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a rollout as one HTML page that needs nothing else, rendered from its JSON (_report.document).
+"""The report of a rollout as one HTML page that needs nothing else, rendered from its JSON (_report.rollout_report).
 
 No script, nothing from the network: it can be mailed, archived and opened anywhere. Names, reasons and messages in it come from
 the cluster, the hosts and the user's hooks. They reach the template as values only: Jinja escapes each one and never parses it,
@@ -16,8 +16,8 @@ from typing import Any
 
 import jinja2
 import jinja2.sandbox
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import page as report_page
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 _TEMPLATES = pathlib.Path(__file__).with_name("templates")
 
@@ -43,4 +43,4 @@ def _environment() -> jinja2.Environment:
 
 def _printable(value: Any) -> str:
     """Escaping does not remove what HTML cannot hold at all, for example control characters."""
-    return value if hasattr(value, "__html__") else report_document.printable(value)  # what a macro wrote is markup already
+    return value if hasattr(value, "__html__") else rollout_report.printable(value)  # what a macro wrote is markup already

@@ -10,9 +10,8 @@ from typing import Any, Iterator
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report, told_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import timeline as report_timeline
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import told_components
 
 _KINDS = {
     maintenance_record.UPGRADE_REASON: "Driver upgrade",
@@ -20,8 +19,8 @@ _KINDS = {
     maintenance_record.RECOVERY_REASON: "Node recovery",
 }
 # What asks for action comes first.
-_STATUSES = (report_document.FAILED, report_document.WAITING, report_document.PASSED, report_document.SKIPPED)
-_SYMBOLS = {report_document.PASSED: "✓", report_document.FAILED: "✕", report_document.WAITING: "○", report_document.SKIPPED: "–"}
+_STATUSES = (rollout_report.FAILED, rollout_report.WAITING, rollout_report.PASSED, rollout_report.SKIPPED)
+_SYMBOLS = {rollout_report.PASSED: "✓", rollout_report.FAILED: "✕", rollout_report.WAITING: "○", rollout_report.SKIPPED: "–"}
 
 
 def content(report: dict[str, Any]) -> dict[str, Any]:
@@ -67,15 +66,15 @@ def _state(report: dict[str, Any]) -> tuple[str, str]:
     """(status, the run in a word or two)."""
     nodes = report["nodes"]
     if report["halted"]:
-        return report_document.FAILED, "Halted"
+        return rollout_report.FAILED, "Halted"
     problems = told_components.problem(report["components"]) or report["workloads"]["problem"]
-    if report_document.unfinished(nodes) or problems:
-        return report_document.FAILED, "Unfinished"
-    if report_document.awaiting(nodes):
-        return report_document.WAITING, "Waits for approval"
+    if rollout_report.unfinished(nodes) or problems:
+        return rollout_report.FAILED, "Unfinished"
+    if rollout_report.awaiting(nodes):
+        return rollout_report.WAITING, "Waits for approval"
     if not any(node["timeline"] for node in nodes):
-        return report_document.SKIPPED, "Nothing was due"
-    return report_document.PASSED, "Done"
+        return rollout_report.SKIPPED, "Nothing was due"
+    return rollout_report.PASSED, "Done"
 
 
 def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
@@ -95,10 +94,10 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What somebody has to do."""
-    halted, bad = report["halted"], report_document.unfinished(report["nodes"])
+    halted, bad = report["halted"], rollout_report.unfinished(report["nodes"])
     if halted:
         yield _banner(
-            report_document.FAILED,
+            rollout_report.FAILED,
             "The rollout is halted: no run starts another node.",
             text=halted.get("why"),
             who="By %s, %s." % (halted.get("who"), _when(halted.get("when"))),
@@ -107,16 +106,16 @@ def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
     elif bad:
         nodes = len(report["nodes"])
         title = "%d of %d node%s did not succeed." % (len(bad), nodes, "" if nodes == 1 else "s")
-        yield _banner(report_document.FAILED, title, command=_go_on(report))
+        yield _banner(rollout_report.FAILED, title, command=_go_on(report))
     components = told_components.problem(report["components"])
     if components:
-        yield _banner(report_document.FAILED, components)
+        yield _banner(rollout_report.FAILED, components)
     if report["workloads"]["problem"]:
         title, *lines = report["workloads"]["problem"].splitlines()
-        yield _banner(report_document.FAILED, title, lines=[line.strip() for line in lines])
+        yield _banner(rollout_report.FAILED, title, lines=[line.strip() for line in lines])
     if report["approve"]:
-        title = report_document.approvals_missing(report)
-        yield _banner(report_document.WAITING, title, command=("To approve, then run again:", report["approve"]))
+        title = rollout_report.approvals_missing(report)
+        yield _banner(rollout_report.WAITING, title, command=("To approve, then run again:", report["approve"]))
 
 
 def _banner(
@@ -131,7 +130,7 @@ def _banner(
 
 
 def _go_on(report: dict[str, Any]) -> tuple[str, str]:
-    return report_document.how_to_go_on(report), report["go_on"]
+    return rollout_report.how_to_go_on(report), report["go_on"]
 
 
 def _counts(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -154,10 +153,10 @@ def _not_taken(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
             "status": group[0]["status"],
             "outcome": group[0]["outcome"],
             "nodes": _names(group),
-            "reason": group[0]["reason"] if report_document.needs_telling(group[0]) else "",
-            "bad": group[0]["status"] == report_document.FAILED,
+            "reason": group[0]["reason"] if rollout_report.needs_telling(group[0]) else "",
+            "bad": group[0]["status"] == rollout_report.FAILED,
         }
-        for group in report_document.alike(nodes)
+        for group in rollout_report.alike(nodes)
     ]
 
 
@@ -170,7 +169,7 @@ def _workloads(workloads: dict[str, Any]) -> list[dict[str, Any]]:
         {
             "name": name,
             "before": known.get(name, ""),
-            "status": report_document.PASSED if name in restored else report_document.WAITING,
+            "status": rollout_report.PASSED if name in restored else rollout_report.WAITING,
             "now": "restored" if name in restored else left.get(name, "still parked"),
         }
         for name in [*known, *(name for name in left if name not in known)]
@@ -196,4 +195,4 @@ def _approvals(nodes: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _names(nodes: list[dict[str, Any]]) -> list[str]:
-    return [report_document.shown_name(node) for node in nodes]
+    return [rollout_report.shown_name(node) for node in nodes]

@@ -1,16 +1,15 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report of a rollout as text, rendered from its JSON (_report.document)."""
+"""The report of a rollout as text, rendered from its JSON (_report.rollout_report)."""
 
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import told_components
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report.document import Report, ReportedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report, told_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.rollout_report import Report, ReportedNode
 
-_PARTS = tuple(name for name, _steps in report_document.PARTS) + ("TOTAL",)
+_PARTS = tuple(name for name, _steps in rollout_report.PARTS) + ("TOTAL",)
 _COLUMNS = ("NODE", "FROM", "TO", "OUTCOME") + _PARTS
 _TEXTS = len(_COLUMNS) - len(_PARTS)  # the columns that are not durations
 _MOST_NAMES = 8
@@ -24,7 +23,7 @@ def table(report: Report) -> list[str]:
     columns = [number for number in range(len(_COLUMNS)) if number < _TEXTS or any(row[number] != "-" for row in cells[1:])]
     shown = [[row[number] for number in columns] for row in cells]
     lines = data_columns.aligned(shown, right=range(_TEXTS, len(columns)))
-    told = report_document.alike(node for node in nodes if report_document.needs_telling(node))
+    told = rollout_report.alike(node for node in nodes if rollout_report.needs_telling(node))
     if told:
         lines.append("")
         lines += ["%s: %s" % (_names(group), group[0]["reason"]) for group in told]
@@ -34,7 +33,7 @@ def table(report: Report) -> list[str]:
 
 def _cells(node: ReportedNode) -> tuple[str, ...]:
     took = tuple("%d s" % node["seconds"][part] if part in node["seconds"] else "-" for part in _PARTS)
-    return (report_document.shown_name(node), node["from"] or "-", node["to"] or "-", node["outcome"]) + took
+    return (rollout_report.shown_name(node), node["from"] or "-", node["to"] or "-", node["outcome"]) + took
 
 
 def _names(nodes: list[ReportedNode]) -> str:
@@ -46,7 +45,7 @@ def _awaiting(report: Report) -> list[str]:
     """How to approve, for those that wait for it; [] when none does."""
     if not report["approve"]:
         return []
-    return ["", "%s To approve, then run again:" % report_document.approvals_missing(report), "  " + report["approve"]]
+    return ["", "%s To approve, then run again:" % rollout_report.approvals_missing(report), "  " + report["approve"]]
 
 
 def problem(report: Report) -> str | None:
@@ -57,16 +56,16 @@ def problem(report: Report) -> str | None:
 
 def _problem_of_nodes(report: Report) -> str | None:
     """With the one command to go on."""
-    bad, halted = report_document.unfinished(report["nodes"]), report["halted"]
+    bad, halted = rollout_report.unfinished(report["nodes"]), report["halted"]
     if not bad:
         return None
     lines = ["%d of %d nodes did not succeed:" % (len(bad), len(report["nodes"]))]
-    for group in report_document.alike(bad):
+    for group in rollout_report.alike(bad):
         why = group[0]["reason"]
         lines.append("  %s: %s%s" % (_names(group), group[0]["outcome"], ", " + why.rstrip(".") if why else ""))
     if halted:
         why = halted["why"].rstrip(".")
         known = any((node["reason"] or "").rstrip(".") == why for node in bad)
         lines.append("The rollout is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
-    lines.append("%s %s" % (report_document.how_to_go_on(report), report["go_on"]))
+    lines.append("%s %s" % (rollout_report.how_to_go_on(report), report["go_on"]))
     return "\n".join(lines)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 # Percent of the axis from which on a segment has room for its duration: on a wide screen, and on a narrow one.
 _LABELLED, _WIDE = 9, 18
@@ -33,7 +33,7 @@ def drawn(nodes: list[dict[str, Any]]) -> dict[str, Any]:
         min(_seconds(node["timeline"][0]["began"]) for node in nodes),
         max(_seconds(node["timeline"][-1]["ended"]) for node in nodes),
     )
-    parts = [name for name, _steps in report_document.PARTS if any(name in node["seconds"] for node in nodes)]
+    parts = [name for name, _steps in rollout_report.PARTS if any(name in node["seconds"] for node in nodes)]
     longest = max(node["seconds"]["TOTAL"] for node in nodes) or 1
     return {
         "day": "%s, UTC" % report_axis.date(axis.begin),
@@ -56,13 +56,13 @@ def _row(node: dict[str, Any], axis: report_axis.Axis, parts: list[str], longest
         "host": node["host"] if node["host"] != node["node"] else None,
         "status": node["status"],
         "outcome": node["outcome"],
-        "bad": node["status"] == report_document.FAILED,
+        "bad": node["status"] == rollout_report.FAILED,
         "way": "%s → %s" % (node["from"] or "?", node["to"] or "?"),
         "bar": _bar(node, axis),
         "lasted": [report_axis.short(node["seconds"][part]) if part in node["seconds"] else "" for part in parts],
         "total": report_axis.short(node["seconds"]["TOTAL"]),
         "share": "%.1f%%" % (100.0 * node["seconds"]["TOTAL"] / longest),
-        "reason": node["reason"] if report_document.needs_telling(node) else None,
+        "reason": node["reason"] if rollout_report.needs_telling(node) else None,
     }
 
 
@@ -108,7 +108,7 @@ def _told(segment: _Segment) -> str:
         report_axis.clock(segment.began),
         report_axis.clock(segment.ended),
     )
-    lasted = [(step["step"], report_document.seconds_between(step["began"], step["ended"])) for step in segment.steps]
+    lasted = [(step["step"], rollout_report.seconds_between(step["began"], step["ended"])) for step in segment.steps]
     details = ["%s %s" % (step.replace("-required", ""), report_axis.words(took)) for step, took in lasted if took]
     return "%s (%s)" % (text, ", ".join(details)) if len(details) > 1 else text
 

@@ -61,7 +61,7 @@ def role_defaults(role: str) -> dict[str, Any]:
 @functools.lru_cache(maxsize=None)
 def playbook_options() -> dict[str, Option]:
     """By name, the options that belong to playbooks and to no role."""
-    return _read(os.path.join(_HERE, "options.yml"))["options"]
+    return _read(os.path.join(_HERE, "playbook_options.yml"))["options"]
 
 
 @functools.lru_cache(maxsize=None)

@@ -9,7 +9,7 @@ import json
 import random
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 TIMES = {
     "cordon-required": "2026-11-21T10:00:00Z",
@@ -69,7 +69,7 @@ def rows(*cases, run="r1", order=None):
     plan = {"hosts": {name: entry for name, _o, _r, entry, _n in cases}, "order": order or [case[0] for case in cases]}
     hosts = [{"name": name, "outcome": outcome, "reason": reason} for name, outcome, reason, _p, _n in cases]
     nodes = {entry["node"]: found for _name, _o, _r, entry, found in cases if found}
-    return report_document.rows(hosts, plan, nodes, run, END)
+    return rollout_report.rows(hosts, plan, nodes, run, END)
 
 
 DONE = ("npu-a", "done", None, planned("npu-a"), node("npu-a", last=record()))
@@ -81,7 +81,7 @@ APPROVAL = {"time": "2026-11-21T09:40:11Z", "manager": "kubectl-annotate", "by":
 
 
 def document(made, halted=None, reason="upgrade", now=END, workloads=None):
-    return report_document.document(made, "r1", reason, halted, now, workloads)
+    return rollout_report.document(made, "r1", reason, halted, now, workloads)
 
 
 def taken(begin, seconds, ended=True, **fields):
@@ -186,4 +186,4 @@ def hostile():
     went_back = (name, "failed", HOSTILE, planned("x" + HOSTILE, **versions), node("x" + HOSTILE, last=last))
     blocked = ("npu-c" + HOSTILE, None, None, planned("npu-c" + HOSTILE, "blocked", [HOSTILE], **versions), None)
     halt = {"who": HOSTILE, "why": HOSTILE, "when": HOSTILE}
-    return report_document.document(rows(done, went_back, blocked), "r" + HOSTILE, "upgrade", halt, END)
+    return rollout_report.document(rows(done, went_back, blocked), "r" + HOSTILE, "upgrade", halt, END)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 from support.fleet.reports import planned
 from support.scripted import Scripted
@@ -21,7 +21,7 @@ EXPORTER = {
 LEFT_ALONE = dict(EXPORTER, deploy={}, train=None, left_alone="the rollout is halted")
 ROLLED_OUT = {"changed": True, "changes": [CHANGE], "rollouts": []}
 FAILED = {"failed": True, "msg": "DaemonSet npu-operator/npu-exporter: it does not work on a."}
-REPORT = {"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": None, "table": ["<<the report>>"]}
+REPORT = {"report": rollout_report.document([], "r1", "upgrade", None, 1795264200.0), "problem": None, "table": ["<<the report>>"]}
 
 
 def upgrade(tmp_path, order, found=None, objects=None, arguments=()):

@@ -10,8 +10,7 @@ import re
 import shlex
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query, rollout_report
 
 from support.fleet.reports import DONE, END, HALTED, node, planned, record, rows
 from support.paths import CHECKOUT
@@ -66,7 +65,7 @@ PLAN = {
 }
 FAILED = ("npu-c", "failed", "a chip is missing", planned("npu-c"), node("npu-c", current=record(outcome=None)))
 REPORT = {
-    "report": report_document.document(rows(DONE, FAILED), "r1", "upgrade", HALTED, END),
+    "report": rollout_report.document(rows(DONE, FAILED), "r1", "upgrade", HALTED, END),
     "problem": "npu-c failed",
     "table": ["<<the report>>"],
 }

@@ -10,7 +10,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.stack import PARTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 from support.fleet.reports import planned
 from support.scripted import Scripted
@@ -83,7 +83,7 @@ ANSWERS = {
     "npu_pending": {"*": [{"changed": False}]},
     "npu_workloads": {"*": [{"changed": False, "parked": [], "restored": [], "left": [], "lines": []}]},
     "npu_report": {
-        "*": [{"report": report_document.document([], "r1", "upgrade", None, 1795264200.0), "problem": "a failed", "table": []}]
+        "*": [{"report": rollout_report.document([], "r1", "upgrade", None, 1795264200.0), "problem": "a failed", "table": []}]
     },
 }
 

@@ -20,10 +20,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 from support.fleet.hosts import NEW_DIGEST, NEW_RELEASE, OLD_RELEASE, host
@@ -194,8 +193,8 @@ def looks(made):
     slots = {"max": 1, "halted": None, "holders": {}}
     plan = rollout_planner.make(hosts, snapshot, slots, asked(retry=True), lookups)
     told = [{"name": name, "outcome": "done", "reason": None} for name in "ab"]
-    rows = report_document.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
-    report = report_document.document(rows, "r1", "upgrade", None, NOW)
+    rows = rollout_report.rows(told, {"hosts": {name: planned(name) for name in "ab"}, "order": ["a", "b"]}, nodes, "r1", NOW)
+    report = rollout_report.document(rows, "r1", "upgrade", None, NOW)
     views = report_status.node_views(nodes, [], NOW, recovery)
     return {
         "recovery": (recovery.result(), recovery.table()),

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import query, rollout_report
 
 from support.fleet.reports import DONE, END, rows
 
@@ -128,7 +127,7 @@ def test_an_answer_without_end(monkeypatch, expression, why):
 
 
 def report(**more):
-    return dict({"report": report_document.document(rows(DONE), "r1", "upgrade", None, END), "table": ["NODE"]}, **more)
+    return dict({"report": rollout_report.document(rows(DONE), "r1", "upgrade", None, END), "table": ["NODE"]}, **more)
 
 
 def test_a_report():

@@ -8,16 +8,15 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import html as report_html
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import junit as report_junit
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 
 PLANNED = {"order": "after", "from": ["26.1"], "to": "7.3", "changes": ["change DaemonSet npu-operator/npu-exporter"]}
 
 
 def report(**components):
-    return report_document.document([], "r1", "upgrade", None, 1795264200.0, None, components or None)
+    return rollout_report.document([], "r1", "upgrade", None, 1795264200.0, None, components or None)
 
 
 @pytest.mark.parametrize(

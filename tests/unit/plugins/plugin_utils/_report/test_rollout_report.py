@@ -9,8 +9,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.filter.npu_outcomes import npu_outcomes
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import document as report_document
-from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 
 from support.fleet import reports
 from support.fleet.reports import DONE, TIMES, document, node, planned, record, rows
@@ -72,8 +71,8 @@ def test_a_wedged_node_that_was_not_recovered(verdict, status):
 def test_steps_of_the_same_second():
     times = {"cordon-required": 0, "reboot-required": 0, "validation-required": 9, "rollback-required": 9}
     times = {step: "2026-11-21T10:00:%02dZ" % second for step, second in times.items()}
-    steps = report_document.timeline({"times": times, "ended": "2026-11-21T10:00:59Z"})
-    assert report_document.seconds_of_parts(steps) == {
+    steps = rollout_report.timeline({"times": times, "ended": "2026-11-21T10:00:59Z"})
+    assert rollout_report.seconds_of_parts(steps) == {
         "EVICT": 0,
         "REBOOT": 9,
         "VALIDATE": 0,
@@ -280,19 +279,17 @@ def test_the_timeline_has_every_step_without_gaps():
 
 def test_the_order_is_that_of_the_times():
     times = {step: TIMES[step] for step in sorted(TIMES)}  # as records are written
-    assert report_document.timeline(record(times=times)) == report_document.timeline(record()) != []
+    assert rollout_report.timeline(record(times=times)) == rollout_report.timeline(record()) != []
 
 
 def test_a_record_that_somebody_edited():
-    assert report_document.timeline({"times": {"cordon-required": "yesterday", "reboot-required": 5}, "ended": None}) == []
-    assert (
-        report_document.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []
-    )
+    assert rollout_report.timeline({"times": {"cordon-required": "yesterday", "reboot-required": 5}, "ended": None}) == []
+    assert rollout_report.timeline({"times": {"cordon-required": "2026-11-21T10:00:12Z"}, "ended": None, "heartbeat": "soon"}) == []
 
 
 def test_printable():
-    assert report_document.printable(reports.HOSTILE) == reports.HARMLESS
-    assert report_document.printable("a\tb\n é 中 😀") == "a\tb\n é 中 😀"
+    assert rollout_report.printable(reports.HOSTILE) == reports.HARMLESS
+    assert rollout_report.printable("a\tb\n é 中 😀") == "a\tb\n é 中 😀"
 
 
 # --- what the tasks registered ---
