@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of the collection, as the argument specs of its roles and options.yml beside this file document them.
+"""The settings of the collection, as the argument specs of its roles and playbook_options.yml beside this file document them.
 
 What may be set, its type, default and choices stand there and nowhere else.
 """
