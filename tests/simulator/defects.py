@@ -94,9 +94,9 @@ DEFECTS = (
     Defect(
         "halt-forgotten-after-cordon",
         "A halt stops nodes that are not cordoned yet, and no other.",
-        "_maintenance/cycle.py",
-        "            return\n        self._work.check_slot()\n        self._check_next_kernel(view)\n",
-        "            return\n        self._check_next_kernel(view)\n",
+        "_maintenance/reboot.py",
+        "(with_a_slot, into_a_kernel_with_the_driver, without_holders)",
+        "(into_a_kernel_with_the_driver, without_holders)",
     ),
     Defect(
         "slot-lost-and-kept",
@@ -122,8 +122,8 @@ DEFECTS = (
     Defect(
         "approval-not-asked",
         "The approval is not looked at before the intent.",
-        "_maintenance/cycle.py",
-        'if given is None and record["approval"] is None and not self._policy.auto:',
+        "_maintenance/reboot.py",
+        'if given is None and record["approval"] is None and not work.policy.auto:',
         "if False:",
     ),
     Defect(
@@ -283,7 +283,7 @@ DEFECTS = (
     Defect(
         "approval-kept",
         "An approval stays on the Node with the intent, and counts for the next reboot as well.",
-        "_maintenance/cycle.py",
+        "_maintenance/reboot.py",
         "gone = dict(maintenance_record.NOT_APPROVED)",
         "gone = {}",
     ),

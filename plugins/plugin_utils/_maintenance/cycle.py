@@ -12,16 +12,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import problems
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import problems, reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     ORDER,
@@ -32,7 +31,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     MakeSmokePod,
     Outdated,
     Uncordoned,
-    Withdrawn,
     Work,
     check_skip,
 )
@@ -52,7 +50,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
     UNDER_WAY,
     Outcome,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import INTENT, PAUSED, TURNED, VALIDATED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, VALIDATED
 
 __all__ = ["UNTIL", "Cycle", "MaintenanceRequest", "MaintenancePolicy", "Recovery", "Upgrade"]
 
@@ -279,11 +277,11 @@ class Cycle:
             return
         view = self._work.host.wait_free()
         if view["holders"]:
-            raise _held(view)
+            raise reboot.held(view)
         # They stay when the node is given back, so whoever wants that is heard first.
         self._work.may_go_on(self._log.look(), self._log.own)
         self._work.check_slot()
-        self._check_approval(self._log.node, self._log.own)
+        reboot.approved(self._work, self._log.node, self._log.own)
         answer = self._work.host.divide(layout)
         if answer["changed"]:
             changed = one_line(answer["msg"])
@@ -320,17 +318,6 @@ class Cycle:
             self._work.say("the host booted without trying %s (a power loss?): trying again" % release)
             self._log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
         return None
-
-    def _check_next_kernel(self, view: View) -> None:
-        """Raise NpuError if the reboot would be into a kernel without the driver: the OS may have been updated since the plan."""
-        release = self._log.own["to"].get("release")
-        kernel = maintenance_host_side.kernel_without(view, release) if release else None
-        if kernel is not None:
-            version = self._log.own["to"].get("version")
-            raise NpuError(
-                "Not rebooted: the next boot of the host loads kernel %s, for which driver %s is not staged. Run"
-                " npuops.ascend.upgrade again: its plan says whether there is an image for that kernel." % (kernel, version)
-            )
 
     def _write_firmware(self, release: str | None) -> str | None:
         """Write the firmware of the release into the chips, unless that is done. Returns why it failed, as a clause, or None."""
@@ -388,54 +375,18 @@ class Cycle:
         return {"to": dict(to, release=view["driver"], digest=None)}
 
     def _intend(self) -> None:
-        """The one patch after which the host will be rebooted: the boot ID it has now, and the approval consumed."""
+        """Nothing runs on the node any more: make its reboot certain, if everything still allows it."""
         count = self._work.pods.evict_returned(MOST_RETURNS)
         if count:
             self._work.say("pods that had come back gone: %d" % count)
         view = self._work.host.wait_free()
-        self._work.check_identity(view)
-        self._work.check_unique()
+        reboot.check(self._work, view, reboot.OF_THE_HOST)
         if maintenance_host_side.trial_runs(view, self._log.own["to"].get("release")):
             self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))
             return
-        self._work.check_slot()
-        self._check_next_kernel(view)
-        if view["holders"] and self._purpose.recovers:
-            # Most likely they hang in the kernel, and only the reboot ends them.
-            self._work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))
-        elif view["holders"]:
-            raise _held(view)
-        chips = self._chips_before()
-
-        def decide(node: Object, record: Record) -> Change:
-            self._work.may_go_on(node, record)
-            given = self._check_approval(node, record)
-            changed = self._work.due(record, maintenance_record.REBOOT, boot_id=view["boot_id"], **chips)
-            changed["times"][INTENT] = self._log.now()
-            if given is not None:
-                changed["approval"] = dict(given, job=(self._request.job or {}).get("id"))
-            labels = maintenance_record.reboot_required_label(node, record)
-            gone = dict(maintenance_record.NOT_APPROVED)
-            if given is None and self._purpose.recovers:
-                gone = {}  # it was given for an upgrade
-            return Change(self._purpose.intend(changed, self._log.now()), labels, gone)
-
-        self._log.write(decide)
+        reboot.check(self._work, view, reboot.OF_THE_REBOOT)
+        reboot.intend(self._work, view)
         self._asked = True
-
-    def _check_approval(self, node: Object, record: Record) -> Record | None:
-        """The approval on the Node, None if there is none. Raises Withdrawn if the reboot takes one."""
-        given, why = self._work.approval(node)
-        if given is None and record["approval"] is None and not self._policy.auto:
-            raise Withdrawn(sentence(why))
-        return given
-
-    def _chips_before(self) -> dict[str, dict[str, str] | None]:
-        """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
-        if self._purpose.recovers:
-            return {}
-        chips = self._work.host.chips()
-        return {"chips": None if chips is None else chip_health.by_key(chips)}
 
     # --- validation, and the way back ---
 
@@ -588,8 +539,3 @@ class Cycle:
             return Change(record, dict(labels, **{kube_client.LABEL_COMPONENTS: components}), cordon=True)
 
         self._log.adopt_new_node(change_of)
-
-
-def _held(view: View) -> maintenance_host_side.Held:
-    text = "Not rebooted: %s." % maintenance_host_side.held_text(view["holders"])
-    return maintenance_host_side.Held(text, blockers=maintenance_host_side.holder_blockers(view["holders"]))
