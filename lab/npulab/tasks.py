@@ -139,9 +139,9 @@ class Step:
     def _ended(self) -> None:
         """The program of now has ended. Its children may outlive it, which matters only to who stops the step."""
         with self._lock:
+            self._group = None
             if self._stopped:
                 raise Stopped(self.name)
-            self._group = None
 
     def wait_for(self, what: str, condition: Callable[[], object], timeout: float, interval: float = 0.2) -> None:
         """Wait until `condition` returns something true; LabError after `timeout` seconds."""
@@ -161,8 +161,12 @@ class Step:
                 self._groups |= _groups_below(self._group)
             # The program first: it hears of it before its children are gone, and puts back what it changed.
             for group in sorted(self._groups, key=lambda group: group != self._group):
-                with contextlib.suppress(ProcessLookupError):  # it ended by itself just now
+                try:
                     os.killpg(group, signum)
+                except ProcessLookupError:  # it ended by itself just now
+                    pass
+                except PermissionError:  # sudo has made it root's
+                    self._groups.discard(group)
 
     def gone(self) -> bool:
         """Whether nothing is left of the program that `stop` ended, children included."""

@@ -37,7 +37,13 @@ class ActionModule(ClusterAction):
             cleared = slots.view()["halted"] if self.check_mode else slots.clear_halt()
         # A run that was killed with its last step to do, giving the slot back, leaves a node on which nothing is due.
         freed = [] if self.check_mode else slots.sweep()
-        changes = maintenance_pending.label(cluster, params["due"], params["settled"], self.check_mode, versions=params["versions"])
+        changes = maintenance_pending.label(
+            cluster,
+            params["due"],
+            params["settled"],
+            self.check_mode,
+            versions={name: str(version) for name, version in params["versions"].items()},
+        )
         result: dict[str, Any] = {
             "changed": bool(changes or cleared or freed),
             "nodes": [change["name"] for change in changes],
@@ -48,7 +54,7 @@ class ActionModule(ClusterAction):
         if freed:
             told.append("released stale slots of: %s" % ", ".join(freed))
         if changes:
-            told.append("asked for the upgrade of %s" % ", ".join(result["nodes"]))
+            told.append("labels or annotations of %s" % ", ".join(result["nodes"]))
         if told:
             result["msg"] = "; ".join(told)
         if self.diff_mode:

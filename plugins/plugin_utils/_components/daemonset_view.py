@@ -107,7 +107,7 @@ class DaemonSetView:
     def least_used(self, names: list[str]) -> str:
         """The first of the nodes on which no pod uses NPUs; if they are used on all of them, the first."""
         for name in names[:_MOST_LOOKS]:
-            if not any(pod.requests or pod.claims for pod in pod_view.pods_of_node(self._cluster, name, self.namespace)):
+            if not any(pod.uses_npus or pod.claims for pod in pod_view.pods_of_node(self._cluster, name, self.namespace)):
                 return name
         return names[0]
 

@@ -46,10 +46,10 @@ def objections(
 
 
 def _objection(pod: Pod, policy: DrainPolicy, budgets: Budgets, own_pod: str | None, claims: HeldClaims) -> Blocker | None:
-    if pod.kind == DAEMONSET and (pod.requests or pod.npu_claims):
+    if pod.kind == DAEMONSET and (pod.uses_npus or pod.npu_claims):
         why = "a DaemonSet recreates it at once, and it uses %s; keep the DaemonSet off this node" % _used(pod)
         return Blocker(NPU_DAEMONSET, pod, why)
-    if pod.kind == MIRROR and pod.requests:
+    if pod.kind == MIRROR and pod.uses_npus:
         why = "it is a static pod that uses %s, which only the kubelet of its node ends; move its file out of staticPodPath there"
         return Blocker(STATIC, pod, why % _used(pod))
     if not policy.goes(pod):
@@ -64,7 +64,8 @@ def _objection(pod: Pod, policy: DrainPolicy, budgets: Budgets, own_pod: str | N
 
 def _used(pod: Pod) -> str:
     resources = ["%d %s" % (count, name) for name, count in sorted(pod.requests.items())]
-    return ", ".join(resources + ["the ResourceClaim " + claim for claim in pod.npu_claims])
+    used = resources + ["the ResourceClaim " + claim for claim in pod.npu_claims]
+    return ", ".join(used) or "NPUs by their CDI names"
 
 
 def simulate(

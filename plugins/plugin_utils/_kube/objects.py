@@ -35,14 +35,22 @@ _NOISY_ANNOTATIONS = (LAST_APPLIED, "deprecated.daemonset.template.generation")
 def parse(text: str) -> Objects:
     """The objects of a YAML text. Raises NpuError when it cannot be read or an object has no kind or name."""
     try:
-        # Not the text itself: Ansible marks strings by classes of its own, which libyaml does not take.
-        objects = [item for item in yaml.load_all(io.StringIO(text), _LOADER) if item]
+        objects = _load(text)
     except yaml.YAMLError as exc:
         raise NpuError("The definitions are not valid YAML: %s" % exc)
     for item in objects:
         if not isinstance(item, dict) or not all((item.get("kind"), item.get("apiVersion"), _name(item)[1])):
             raise NpuError("This definition lacks apiVersion, kind or metadata.name: %r" % item)
     return objects
+
+
+def _load(text: str) -> Objects:
+    try:
+        # Not the text itself: Ansible marks strings by classes of its own, which libyaml does not take.
+        return [item for item in yaml.load_all(io.StringIO(text), _LOADER) if item]
+    except (yaml.YAMLError, UnicodeError):
+        # It refuses more than PyYAML does, such as a pair of surrogates, which JSON has for some characters.
+        return [item for item in yaml.safe_load_all(text) if item]
 
 
 def bring_about(
@@ -107,7 +115,7 @@ def patch_for(actual: Object, definition: Object) -> Object | None:
     Most patches of kubernetes.core name what the object has already. A request that changes nothing costs as much as any other.
     """
     _actual, patch = apply_patch(actual, definition)
-    return None if merged(actual, patch) == actual else patch
+    return None if patch == actual or merged(actual, patch) == actual else patch
 
 
 def merged(actual: Any, patch: Any) -> Any:

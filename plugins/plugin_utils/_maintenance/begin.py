@@ -130,7 +130,9 @@ class Beginning:
         if foreign:
             view = self._work.found_view = self._work.host.peek()
             generation = max(generation, view["generation"] if view else 0) + 1
-        wanted = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
+        wanted: Record = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
+        if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):
+            wanted["approval"] = None  # it was given for what the record was about before
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
             self._log.write(
@@ -329,7 +331,7 @@ class Beginning:
         """Why the node may not be rebooted yet, or None."""
         if self._policy.auto or not self._purpose.needs_reboot(node):
             return None
-        given, why = self._work.approval(node)
+        given, why = self._work.approval(node, self._request.version)
         return None if given is not None else sentence(why)
 
     def _ask_for_approval(self, missing: str) -> str | None:

@@ -308,14 +308,14 @@ class Work:
         nodes = self.cluster.list("/api/v1/nodes")
         return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.request.node for node in nodes)
 
-    def approval(self, node: Object) -> tuple[Record | None, str | None]:
-        """(approval, None) or (None, why there is none)."""
+    def approval(self, node: Object, version: str | None) -> tuple[Record | None, str | None]:
+        """(approval, None) or (None, why there is none). ``version``: of the driver that the reboot is for, None = any."""
         return maintenance_record.approval(
             node,
             self.clock.now(),
             self.policy.approval_max_age,
             self.request.purpose.approval_not_before(node),
-            self.request.version,
+            version,
         )
 
     def pool(self, target: Target) -> str | None:

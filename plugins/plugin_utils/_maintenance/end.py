@@ -87,7 +87,7 @@ class Ending:
                 # It was for a reboot that did not take place.
                 change.annotations[maintenance_record.ANNOTATION_APPROVE] = "true"
                 change.annotations[maintenance_record.ANNOTATION_APPROVED_BY] = record["approval"].get("by")
-                change.annotations[maintenance_record.ANNOTATION_APPROVAL_FOR] = record["approval"].get("for")
+                change.annotations[maintenance_record.ANNOTATION_APPROVAL_FOR] = maintenance_record.approved_for(record)
             elif waits:
                 change.annotations.update(maintenance_record.ask_for(node, self._request.version))
             return change

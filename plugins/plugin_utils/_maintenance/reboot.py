@@ -58,7 +58,8 @@ def without_holders(work: Work, view: View) -> None:
 
 def approved(work: Work, node: Object, record: Record) -> Record | None:
     """The approval on the Node, None if it has none. Raises Withdrawn if the reboot takes one."""
-    given, why = work.approval(node)
+    version = None if work.request.purpose.recovers else (record["to"] or {}).get("version")
+    given, why = work.approval(node, version)
     if given is None and record["approval"] is None and not work.policy.auto:
         raise Withdrawn(sentence(why))
     return given
@@ -91,6 +92,8 @@ def intend(work: Work, view: View) -> None:
         gone = dict(maintenance_record.NOT_APPROVED)
         if given is None and work.request.purpose.recovers:
             gone = {}  # it was given for an upgrade
+        elif work.request.purpose.recovers:
+            del gone[maintenance_record.ANNOTATION_APPROVAL_FOR]  # an upgrade that it came between still asks for it
         return Change(work.request.purpose.intend(changed, work.log.now()), labels, gone)
 
     work.log.write(decide)

@@ -45,6 +45,7 @@ class Pod:
         "terminating",
         "tolerates_cordon",
         "uid",
+        "uses_npus",
     )
 
     def __init__(self, item: Object, ours: str = NAMESPACE) -> None:
@@ -63,6 +64,7 @@ class Pod:
         self.tolerates_cordon = any(_tolerates_cordon(entry) for entry in spec.get("tolerations") or [])
         self.empty_dir = any("emptyDir" in volume for volume in spec.get("volumes") or [])
         self.requests = npu_use.requests(spec)  # {resource: count}
+        self.uses_npus = bool(self.requests) or npu_use.has_cdi_name(metadata)
         self.claims = _claims(spec, status)  # names of its ResourceClaims
         self.npu_claims: tuple[str, ...] = ()  # those of NPUs, for people; whoever reads the claims says so
         self.kubelet_plugin = is_kubelet_plugin(spec)
@@ -77,7 +79,7 @@ class Pod:
             return COMPONENT
         if self.owner and self.owner[0] == "DaemonSet":
             return DAEMONSET
-        return NPU if self.requests or npu_use.has_cdi_name(metadata) else OTHER
+        return NPU if self.uses_npus else OTHER
 
     @property
     def label(self) -> str:

@@ -285,6 +285,12 @@ def asked_for(node: Object) -> str | None:
     return text if version_info.is_version(text) else None
 
 
+def approved_for(record: Record) -> str | None:
+    """The version that the approval which the record has used is for; None without one."""
+    approval = record.get("approval")
+    return (approval.get("for") or (record.get("to") or {}).get("version")) if approval else None
+
+
 def ask_for(node: Object, version: str | None) -> LabelChanges:
     """The annotations to write, as a merge patch of them, so that an approval is one for this version: what was approved when
     another one was asked for is not approved any more."""

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of the collection, as the argument specs of its roles and playbook_options.yml beside this file document them.
+"""The settings of the collection, as the argument specs of its roles and options_of_playbooks.yml beside this file document them.
 
 What may be set, its type, default and choices stand there and nowhere else.
 """
@@ -59,9 +59,9 @@ def role_defaults(role: str) -> dict[str, Any]:
 
 
 @functools.lru_cache(maxsize=None)
-def playbook_options() -> dict[str, Option]:
+def options_of_playbooks() -> dict[str, Option]:
     """By name, the options that belong to playbooks and to no role."""
-    return _read(os.path.join(_HERE, "playbook_options.yml"))["options"]
+    return _read(os.path.join(_HERE, "options_of_playbooks.yml"))["options"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -73,12 +73,12 @@ def roles() -> tuple[str, ...]:
 @functools.lru_cache(maxsize=None)
 def known_variables() -> frozenset[str]:
     """The names of all variables that a user may set. Anything else that begins with npu_ is a mistake."""
-    return frozenset(playbook_options()).union(*(role_options(role) for role in roles()))
+    return frozenset(options_of_playbooks()).union(*(role_options(role) for role in roles()))
 
 
 def option(variable: str) -> Option:
     """The option that documents the variable. Raises KeyError for one that is not documented."""
-    for options in [playbook_options(), *(role_options(role) for role in roles())]:
+    for options in [options_of_playbooks(), *(role_options(role) for role in roles())]:
         if variable in options:
             return options[variable]
     raise KeyError(variable)

@@ -143,3 +143,8 @@ def test_merge_patches(patch, result):
     before = {"a": {"b": 1, "c": [1, 2]}, "d": "x"}
     assert kube_objects.merged(before, patch) == result
     assert before == {"a": {"b": 1, "c": [1, 2]}, "d": "x"}
+
+
+def test_characters_that_json_has_as_two():
+    (item,) = kube_objects.parse('{apiVersion: v1, kind: ConfigMap, metadata: {name: c}, data: {a: "\\ud83d\\ude00"}}')
+    assert item["data"]["a"].encode("utf-16", "surrogatepass").decode("utf-16") == "\U0001f600"

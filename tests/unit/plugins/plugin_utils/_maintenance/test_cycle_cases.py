@@ -224,6 +224,20 @@ def test_an_approval_belongs_to_the_version_it_was_given_for():
     assert bench.run(run="run-3", auto=False)["outcome"] == "done"
 
 
+def test_a_used_approval_belongs_to_its_version_too():
+    """The host booted without trying the driver, and the run died: the record has the approval, and its reboot is not certain."""
+    bench = Bench(annotations={APPROVE: "true"})
+    bench.run(until="reboot", auto=False)
+    used = dict(bench.record, approval={"time": None, "manager": None, "by": "alice", "for": TARGET["version"]})
+    gone = {APPROVE: None, APPROVAL_FOR: None}
+    bench.world.touch("npu-a", lambda node: merge(node, {"metadata": {"annotations": {RECORD: json.dumps(used), **gone}}}))
+    other = dict(TARGET, version="25.6.0", release=NEW.replace("25.5.0", "25.6.0"))
+    outcome = bench.run(run="run-2", auto=False, order={"target": other})
+    assert outcome["outcome"] == "awaiting-approval" and "approval-for=25.6.0" in outcome["reason"]
+    assert APPROVE not in bench.annotations and bench.annotations[APPROVAL_FOR] == "25.6.0"
+    assert bench.host.boot_id == "boot-npu-a-0"
+
+
 def test_an_approval_for_another_version_in_the_middle():
     bench = Bench(annotations={APPROVE: "true"})
     bench.world.clock.at(

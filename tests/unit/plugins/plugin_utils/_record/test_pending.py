@@ -62,6 +62,7 @@ def test_what_is_written(labels, annotations, due, wanted):
         ({FOR: "25.5.3"}, True, {FOR: "26.1.0"}),
         ({APPROVE: "true", FOR: "$(reboot)"}, True, {FOR: "26.1.0"}),
         ({APPROVE: "true", FOR: "25.5.3"}, False, {}),
+        ({FOR: "25.5.3"}, False, {FOR: None}),
         ({APPROVE: "true", FOR: "25.5.3", **RECORD}, True, {}),
     ],
 )

@@ -23,7 +23,7 @@ OTHERS = {"npu_nodes", "npu_inference", "npu_not_ready", *ROLES}
 
 def options():
     return [
-        *argument_specs.playbook_options().items(),
+        *argument_specs.options_of_playbooks().items(),
         *(item for role in ROLES for item in argument_specs.role_options(role).items()),
     ]
 
@@ -41,7 +41,7 @@ def test_each_has_a_type_and_says_what_it_is(name, option):
 
 
 def test_what_belongs_to_a_role_is_not_a_playbooks():
-    assert not set(argument_specs.playbook_options()) & {name for role in ROLES for name in argument_specs.role_options(role)}
+    assert not set(argument_specs.options_of_playbooks()) & {name for role in ROLES for name in argument_specs.role_options(role)}
 
 
 def test_playbooks_use_nothing_that_is_not_documented():
