@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints docs/settings.md: every variable, as the argument specs of the roles and options_of_playbooks.yml document it."""
+"""Prints docs/settings.md: every variable, as the argument specs of the roles and options_without_role.yml document it."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def plain(text: str) -> str:
 
 
 def options_of_playbooks() -> dict[str, Any]:
-    return read(CHECKOUT / "plugins" / "plugin_utils" / "_settings" / "options_of_playbooks.yml")["options"]
+    return read(CHECKOUT / "plugins" / "plugin_utils" / "_settings" / "options_without_role.yml")["options"]
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The settings of the collection, as the argument specs of its roles and options_of_playbooks.yml beside this file document them.
+"""The settings of the collection, as the argument specs of its roles and options_without_role.yml beside this file document them.
 
 What may be set, its type, default and choices stand there and nowhere else.
 """
@@ -61,7 +61,7 @@ def role_defaults(role: str) -> dict[str, Any]:
 @functools.lru_cache(maxsize=None)
 def options_of_playbooks() -> dict[str, Option]:
     """By name, the options that belong to playbooks and to no role."""
-    return _read(os.path.join(_HERE, "options_of_playbooks.yml"))["options"]
+    return _read(os.path.join(_HERE, "options_without_role.yml"))["options"]
 
 
 @functools.lru_cache(maxsize=None)
