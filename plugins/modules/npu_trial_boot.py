@@ -49,6 +49,11 @@ options:
       - Seconds to wait, with O(state=view), until the C(npu-driver.service) of this boot has succeeded or failed.
     type: int
     default: 0
+  chips:
+    description:
+      - Whether to list the chips, with O(state=view), as C(npu-smi info) of the driver in use shows them.
+    type: bool
+    default: false
   boot_id:
     description:
       - ID of the boot to end. Required with O(state=rebooted).
@@ -151,6 +156,13 @@ view:
         - The last write of firmware into the chips by M(npuops.ascend.npu_firmware), with C(state), C(release), C(version),
           C(boot_id) and C(reason), or V(none). While it is V(writing), the host refuses to be rebooted.
       type: dict
+    chips:
+      description:
+        - With O(chips=true), the RV(npuops.ascend.npu_smi_info#module:chips) of M(npuops.ascend.npu_smi_info), or V(none) if
+          C(npu-smi) does not list them within 15 s.
+      returned: with O(chips=true)
+      type: list
+      elements: dict
 already:
   description: Whether the boot O(boot_id) had already ended.
   returned: with O(state=rebooted)
@@ -181,6 +193,7 @@ def main():
             "state": {"type": "str", "choices": ["view", "rebooted", "confirmed", "withdrawn"], "default": "view"},
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "wait": {"type": "int", "default": 0},
+            "chips": {"type": "bool", "default": False},
             "boot_id": {"type": "str"},
             "generation": {"type": "int"},
             "release": {"type": "str"},
@@ -196,7 +209,7 @@ def main():
     params = dict(module.params, root=module.params["root"].rstrip("/"))
     try:
         result = STATES[params["state"]](params, module.check_mode)
-        module.exit_json(view=trial_boot.view(params["root"]), **result)
+        module.exit_json(view=trial_boot.view(params["root"], chips=params["chips"]), **result)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 

@@ -280,8 +280,9 @@ class HostPort:
     def __init__(self, controller: Controller, reached: Callable[[], Host]) -> None:
         self._controller, self._reached = controller, reached
 
-    def view(self, _wait: int | None = None) -> Any:
-        return self._call("view", lambda host: host.view(), writes=False)
+    def view(self, _wait: int | None = None, chips: bool = False) -> Any:
+        what = "view with npu-smi" if chips else "view"
+        return self._call(what, lambda host: dict(host.view(), **({"chips": host.listed()} if chips else {})), writes=False)
 
     def facts(self) -> Any:
         """(view, validation of the driver that is loaded, firmware of the staged releases)."""
@@ -307,9 +308,6 @@ class HostPort:
 
     def validate(self, version: str | None) -> Any:
         return self._call("validate", lambda host: host.validation(version), writes=False)
-
-    def chips(self) -> Any:
-        return self._call("npu-smi", lambda host: host.listed(), writes=False)
 
     def _call(self, what: str, effect: Callable[[Host], Any], writes: bool = True) -> Any:
         host = self._reached()

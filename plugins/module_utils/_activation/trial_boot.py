@@ -19,6 +19,7 @@ import json
 import os
 import time
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, parts
@@ -41,6 +42,7 @@ MAINTENANCE = "/run/npuops/maintenance"
 TRIAL = "/var/lib/npuops/trial"
 LOCK = "/run/npuops/boot.lock"
 DRIVER_UNIT = "npu-driver.service"
+_NPU_SMI_SECONDS = 15  # which may first wait for another one; a call of a maintenance must end within 60
 ENABLED = "/etc/systemd/system/multi-user.target.wants/npu-driver-select.service"
 
 # The transient unit for a reboot. It exists only in systemd's memory, so a queued reboot does not outlive its boot.
@@ -52,30 +54,42 @@ _REBOOT_SCRIPT = "for try in %s; do [ -e /proc/%%d ] || break; sleep 0.1; done; 
 )
 
 
-def view(root, fs=""):
-    """The state of the host on which a maintenance depends, as a dict; see the module npu_trial_boot."""
+def view(root, fs="", chips=False):
+    """The state of the host on which a maintenance depends, as a dict; see the module npu_trial_boot. ``chips``: with those that
+    npu-smi lists.
+    """
     layout = Layout(fs + root)
     facts = loaded_driver.driver_facts(root, "image", fs)
-    return {
-        "boot_id": host_boot.boot_id(fs),
-        "generation": _generation(fs),
-        "driver": facts["release"],
-        "good": facts["good"],
-        "next": facts["next"],
-        "previous": layout.target("previous"),
-        "releases": layout.releases(),
-        "trial": _read_json(fs + TRIAL),
-        "holders": holders(fs),
-        "ready": facts["ready"],
-        "failed": facts["failed"],
-        "loaded_version": facts["loaded_version"],
-        "unit": _state(DRIVER_UNIT),
-        "uptime": host_boot.uptime(fs),
-        "kernel": os.uname().release,
-        "next_kernel": host_kernels.next_kernel(fs),
-        "going_down": is_going_down(),
-        "firmware": flash_state.view(host_boot.boot_id(fs), fs),
-    }
+    listed = {"chips": _listed(root, fs)} if chips else {}
+    return dict(
+        listed,
+        boot_id=host_boot.boot_id(fs),
+        generation=_generation(fs),
+        driver=facts["release"],
+        good=facts["good"],
+        next=facts["next"],
+        previous=layout.target("previous"),
+        releases=layout.releases(),
+        trial=_read_json(fs + TRIAL),
+        holders=holders(fs),
+        ready=facts["ready"],
+        failed=facts["failed"],
+        loaded_version=facts["loaded_version"],
+        unit=_state(DRIVER_UNIT),
+        uptime=host_boot.uptime(fs),
+        kernel=os.uname().release,
+        next_kernel=host_kernels.next_kernel(fs),
+        going_down=is_going_down(),
+        firmware=flash_state.view(host_boot.boot_id(fs), fs),
+    )
+
+
+def _listed(root, fs):
+    """What npu-smi lists; None if it does not, for whatever reason."""
+    try:
+        return npu_smi.NpuSmi(fs + root + "/driver", timeout=_NPU_SMI_SECONDS, lock=fs + npu_smi.LOCK).info()["chips"]
+    except NpuError:
+        return None
 
 
 def wait_decided(root, seconds, fs=""):

@@ -14,7 +14,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
-    ChipHealth,
     FirmwareAnswer,
     RebootAnswer,
     Verdict,
@@ -26,8 +25,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._python import troub
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.
 LIMIT = 60
-# For one npu-smi, which may first wait for another one.
-_NPU_SMI_LIMIT = 15
 # And for telling the master of a kept connection, on this machine, to end.
 RESET_LIMIT = 10
 # An ssh that nobody waits for any more, and a kept connection to a host that froze, end by themselves. What the user has set
@@ -43,8 +40,8 @@ class HostPort:
         self._action, self._task_vars = action, task_vars
         self._root, self._library_path = root, library_path
 
-    def view(self, wait: int | None = None) -> View:
-        return host_answers.view(self._boot(state="view", wait=wait).get("view"))
+    def view(self, wait: int | None = None, chips: bool = False) -> View:
+        return host_answers.view(self._boot(state="view", wait=wait, chips=chips or None).get("view"))
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         result = self._boot(state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held)
@@ -87,10 +84,6 @@ class HostPort:
         if self._library_path:
             arguments["library_path"] = self._library_path
         return host_answers.verdict(self._call("npuops.ascend.npu_validate", arguments))
-
-    def chips(self) -> list[ChipHealth]:
-        arguments = {"tree": self._root + "/driver", "timeout": _NPU_SMI_LIMIT}
-        return host_answers.chip_listing(self._call("npuops.ascend.npu_smi_info", arguments))
 
     def _boot(self, **arguments: Any) -> dict[str, Any]:
         arguments = {name: value for name, value in arguments.items() if value is not None}

@@ -282,12 +282,6 @@ class Verdict(_Verdict, total=False):
     vnpus: Vnpus | None  # those that the host is to have
 
 
-class ChipListing(TypedDict):
-    """What npu-smi lists."""
-
-    chips: ChipsHealth
-
-
 class Validation(TypedDict, total=False):
     """Whether the host offers its chips as it should. Without ``valid`` the module itself failed, and ``msg`` says why."""
 
@@ -350,6 +344,8 @@ class _View(TypedDict):
 class View(_View, total=False):
     """All that a maintenance decides by."""
 
+    chips: ChipsHealth | None  # those that npu-smi lists, if it was asked; None if it does not answer
+
     firmware: Flash | None  # the last write of it into the chips
     next_kernel: Kernel | None  # that the next boot loads; None if that is not known
 
@@ -382,7 +378,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
-_FIRMWARE_ANSWER, _VNPU_ANSWER, _CHIP_LISTING = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(ChipListing)
+_FIRMWARE_ANSWER, _VNPU_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -407,11 +403,6 @@ def chips_of(validation: Any) -> list[ChipHealth]:
     except Misfit:
         return []
     return validation.get("chip_health") or []
-
-
-def chip_listing(answer: Any) -> list[ChipHealth]:
-    """The chips of what npu_smi_info answered. Raises NpuError."""
-    return _checked(_CHIP_LISTING, answer)["chips"]
 
 
 def view(answer: Any) -> View:

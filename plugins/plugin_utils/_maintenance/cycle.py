@@ -379,7 +379,8 @@ class Cycle:
         count = self._work.pods.evict_returned(MOST_RETURNS)
         if count:
             self._work.say("pods that had come back gone: %d" % count)
-        view = self._work.host.wait_free()
+        # A recovery needs no listing, and npu-smi would hang in it.
+        view = self._work.host.wait_free(chips=not self._purpose.recovers)
         reboot.check(self._work, view, reboot.OF_THE_HOST)
         if maintenance_host_side.trial_runs(view, self._log.own["to"].get("release")):
             self._log.step(maintenance_record.VALIDATION, guard=self._work.may_go_on, **self._taken(view))

@@ -17,7 +17,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
-    ChipHealth,
     FirmwareAnswer,
     Holder,
     RebootAnswer,
@@ -48,8 +47,8 @@ Answer = TypeVar("Answer")
 class Port(Protocol):
     """The host."""
 
-    def view(self, wait: int | None = None) -> View:
-        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds."""
+    def view(self, wait: int | None = None, chips: bool = False) -> View:
+        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds. ``chips``: lists them, too."""
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         """The reboot is on its way, unless somebody holds a chip."""
@@ -69,9 +68,6 @@ class Port(Protocol):
 
     def validate(self, version: str | None) -> Verdict:
         """What npu_validate tells."""
-
-    def chips(self) -> list[ChipHealth]:
-        """The chips that npu-smi lists."""
 
 
 class HostUnreachable(NpuError):
@@ -106,8 +102,8 @@ class HostSide:
 
     # --- asked until it answers ---
 
-    def view(self, wait: int | None = None, retry_seconds: float | None = None) -> View:
-        return self._try(lambda: self._host.view(wait), retry_seconds)
+    def view(self, wait: int | None = None, retry_seconds: float | None = None, chips: bool = False) -> View:
+        return self._try(lambda: self._host.view(wait, chips), retry_seconds)
 
     def look(self, again: bool = False, retry_seconds: float | None = None) -> View:
         """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
@@ -124,15 +120,6 @@ class HostSide:
 
     def validate(self, version: str | None) -> Verdict:
         return self._try(lambda: self._host.validate(version))
-
-    def chips(self) -> list[ChipHealth] | None:
-        """The chips that npu-smi lists now; None when it does not answer."""
-        try:
-            return self._try(self._host.chips)
-        except HostUnreachable:
-            raise
-        except NpuError:
-            return None
 
     def divide(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
         return self._try(lambda: self._host.divided(layout))
@@ -166,11 +153,11 @@ class HostSide:
 
     # --- waiting ---
 
-    def wait_free(self) -> View:
-        """Wait until nobody holds a chip; returns the view then, or at the limit."""
+    def wait_free(self, chips: bool = False) -> View:
+        """Wait until no process holds a chip; returns the view then, or at the limit. ``chips``: with what npu-smi lists."""
         deadline = self._clock.monotonic() + HOLDERS_LIMIT
         while True:
-            view = self.view()
+            view = self.view(chips=chips)
             if not view["holders"] or self._clock.monotonic() >= deadline:
                 return view
             self._say("waits for %s to release the chips" % holders_text(view["holders"]))

@@ -79,7 +79,7 @@ def check(work: Work, view: View, guards: tuple[Guard, ...]) -> None:
 
 def intend(work: Work, view: View) -> None:
     """Write the intent: the boot ID that the host has now, and the approval consumed. From then on, the reboot is certain."""
-    chips = _chips_before(work)
+    chips = _chips_before(work, view)
 
     def decide(node: Object, record: Record) -> Change:
         work.may_go_on(node, record)
@@ -99,11 +99,11 @@ def intend(work: Work, view: View) -> None:
     work.log.write(decide)
 
 
-def _chips_before(work: Work) -> dict[str, Any]:
+def _chips_before(work: Work, view: View) -> dict[str, Any]:
     """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
     if work.request.purpose.recovers:
         return {}
-    chips = work.host.chips()
+    chips = view.get("chips")
     return {"chips": None if chips is None else chip_health.by_key(chips)}
 
 

@@ -170,12 +170,12 @@ class BootLoader:
         wrong = self.wedged or not self.works or version not in (None, self.driver.split("-")[0])
         told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
         found = {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
-        return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=[] if wrong else self.listed())
+        return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=[] if wrong else self.listed() or [])
 
-    def listed(self) -> list[dict[str, Any]]:
-        """The chips, as npu_smi_info lists them."""
+    def listed(self) -> list[dict[str, Any]] | None:
+        """The chips, as npu-smi lists them; None if it fails."""
         if self.wedged or not self.works:
-            raise NpuError("npu-smi info failed with status 187 (DCMI -8005, inner error).")
+            return None
         sick = self.worsens.get(self.driver, [])
         return [
             {

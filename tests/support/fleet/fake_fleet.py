@@ -342,9 +342,10 @@ class Host(BootLoader):
         if not self.up or not self.reachable:
             raise HostUnreachable("Connection refused")
 
-    def view(self, _wait=None):
+    def view(self, _wait=None, chips=False):
         self._reach()
-        return self.answer(self._world.clock.now() - self.booted_at)
+        listed = {"chips": self.listed()} if chips else {}
+        return dict(self.answer(self._world.clock.now() - self.booted_at), **listed)
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         self._reach()
@@ -391,10 +392,6 @@ class Host(BootLoader):
     def validate(self, version):
         self._reach()
         return self.validation(version)
-
-    def chips(self):
-        self._reach()
-        return self.listed()
 
 
 class Pods:

@@ -34,7 +34,7 @@ class Host:
     def __init__(self, api):
         self._api, self.calls = api, []
 
-    def view(self, _wait=None):
+    def view(self, _wait=None, chips=False):
         return {
             "boot_id": self.boot_id, "generation": self.generation, "driver": self.driver, "good": self.good, "next": None,
             "previous": None, "trial": None, "holders": [], "ready": {"release": self.driver}, "failed": None,
@@ -54,9 +54,6 @@ class Host:
 
     def validate(self, version):
         return {"valid": version == "25.5.0", "checks": [], "msg": ""}
-
-    def chips(self):
-        return []
 
 
 @pytest.fixture

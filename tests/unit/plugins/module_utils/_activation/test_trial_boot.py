@@ -116,6 +116,13 @@ def test_view_of_a_host_at_rest(npu_host):
     }
 
 
+def test_view_with_the_chips(npu_host):
+    npu_host.npu_smi(2, health="Alarm")
+    assert [chip["health"] for chip in trial_boot.view(ROOT, npu_host.fs, chips=True)["chips"]] == ["Alarm", "Alarm"]
+    npu_host.npu_smi(2, status=187)
+    assert trial_boot.view(ROOT, npu_host.fs, chips=True)["chips"] is None
+
+
 def test_reboot_into_a_trial_and_confirm_it(npu_host):
     result = reboot(npu_host, generation=3, release=npu_host.new)
     assert result == {"reason": "reboot, to try " + npu_host.new, "already": False, "queued": False, "held": []}

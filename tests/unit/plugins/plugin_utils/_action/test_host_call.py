@@ -208,14 +208,14 @@ def test_a_connection_that_cannot_be_reset(monkeypatch):
         host.view()
 
 
-def test_chips():
+def test_chips_in_the_view():
     listed = [{"npu": 4, "chip": 0, "phy_id": None, "name": "310P3", "health": "Critical", "bus_id": "0000:81:00.0"}]
-    action, host = port({"chips": listed, "layout": "device"})
-    assert host.chips() == listed
+    action, host = port({"view": dict(VIEW, chips=listed)})
+    assert host.view(chips=True)["chips"] == listed
     module, arguments = action.calls[0]
-    assert module == "npuops.ascend.npu_smi_info" and arguments["tree"] == "/var/lib/Ascend/driver"
+    assert module == "npuops.ascend.npu_trial_boot" and arguments["chips"] is True
     with pytest.raises(NpuError, match="health is .*, which is not a word of npu-smi"):
-        port({"chips": [dict(listed[0], health="\x1b[2J")]})[1].chips()
+        port({"view": dict(VIEW, chips=[dict(listed[0], health="\x1b[2J")])})[1].view(chips=True)
 
 
 def test_validate():

@@ -99,11 +99,11 @@ def test_the_way_back_is_not_gone_on_another_host():
     view = own.view
     reached = []
 
-    def die_in_rollback(wait=None):
+    def die_in_rollback(wait=None, chips=False):
         if RECORD in bench.annotations and bench.record["step"] == "rollback-required":
             reached.append(1)
             raise Killed()
-        return view(wait)
+        return view(wait, chips)
 
     own.view = die_in_rollback
     with pytest.raises(Killed):
