@@ -191,7 +191,10 @@ class Host(BootLoader):
         return self.up and self._timeline.time >= max(self.unreachable_until, self.frozen_until)
 
     def view(self) -> dict[str, Any]:
-        return self.answer(self._timeline.time - self.booted_at)
+        return self.answer(self.since_boot())
+
+    def since_boot(self) -> float:
+        return self._timeline.time - self.booted_at
 
     def validation(self, version: str | None) -> dict[str, Any]:
         told = super().validation(version)

@@ -327,6 +327,10 @@ class Cycle:
         # By its version: of a host whose kernel has changed since the plan, the record names another release of the driver.
         if not same_driver(release, self._request.release) or wanted != self._request.firmware:
             return self._leave_firmware(wanted)
+        # After a power loss it may have booted just now: npu-smi works only with the driver.
+        why = self._work.host.wait_driver()[1]
+        if why:
+            return "the firmware %s was not written: %s" % (wanted, why)
         try:
             answer = self._work.host.write_firmware(release, wanted, self._policy.retry)
         except maintenance_host_side.HostUnreachable:

@@ -5,42 +5,19 @@
 
 from __future__ import annotations
 
-import hashlib
-
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_events
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_events import EVENTS
 
 # Contract.
 EVENT_REASON = "RebootRequired"
-# The API server accepts Events about objects without a namespace only here.
-EVENTS = "/api/v1/namespaces/default/events"
 
 
 def ask(cluster: AnyCluster, node: Object, reason: str, text: str, now: str) -> None:
     """Create or refresh the Event that asks a person for a reboot. ``reason``: upgrade, rollback or recovery."""
-    metadata = node["metadata"]
-    key = hashlib.sha256(("%s %s %s" % (metadata.get("uid"), reason, text)).encode()).hexdigest()[:12]
-    name = "%s.npu-%s.%s" % (metadata["name"][:200], reason, key)
-    event = {
-        "apiVersion": "v1",
-        "kind": "Event",
-        "metadata": {"name": name, "namespace": "default"},
-        "involvedObject": {
-            "apiVersion": "v1",
-            "kind": "Node",
-            "name": metadata["name"],
-            "uid": metadata.get("uid", ""),
-        },
-        "reason": EVENT_REASON,
-        "message": "reason=%s %s" % (reason, text),
-        "type": "Normal",
-        "count": 1,
-        "firstTimestamp": now,
-        "lastTimestamp": now,
-        "source": {"component": "npuops-maintenance", "host": metadata["name"]},
-        "reportingComponent": "npuops-maintenance",
-        "reportingInstance": metadata["name"],
-    }
+    name = node_events.name_of(node, reason, reason, text)
+    event = node_events.body(node, name, node_events.NORMAL, EVENT_REASON, "reason=%s %s" % (reason, text), now)
     existing = cluster.get("%s/%s" % (EVENTS, name))
     if existing is None:
         try:

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions, node_events
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 
@@ -181,7 +181,18 @@ class NodeLog:
             # Not with every heartbeat.
             if before is None or change.record is None or before["step"] != change.record["step"]:
                 self._tell_conditions()
+            self._tell_event(before)
             return
+
+    def _tell_event(self, before: Record | None) -> None:
+        record = self.record
+        if record is None:
+            last = maintenance_record.last(self.node)
+            story = node_events.of_end(last) if before is not None and last else None
+        else:
+            story = node_events.of_step(before, record)
+        if story is not None:
+            node_events.tell(self._cluster.without_retries, self.node, story, self.now())
 
     def _tell_conditions(self, ended: bool = False) -> bool:
         """Make the Node's conditions right. True if the Node was read or written for that."""

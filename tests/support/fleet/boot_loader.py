@@ -18,7 +18,8 @@ class BootLoader:
     ``broken``: releases that do not work; ``staged``: those for other kernels, which are taken in the place of one of their
     version; ``holders``: processes that have a chip open; ``wedged``: the chips do not answer; ``suspended``: the node agent has
     taken the driver out of service; ``health``: that of each chip, as npu-smi tells it; ``worsens``: release -> the chips that are
-    Critical with it; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried.
+    Critical with it; ``incurable``: nor do they answer after a reboot; ``tries``: release -> how often it was tried;
+    ``load_seconds``: for how long after the boot the driver loads, and npu-smi fails.
     """
 
     def __init__(self, name: str, release: str) -> None:
@@ -30,6 +31,7 @@ class BootLoader:
         self.broken: set[str] = set()
         self.boot_id = "boot-%s-0" % name
         self.boots = 0
+        self.load_seconds = 0.0
         self.tries: dict[str, int] = {}
         self.up, self.going_down = True, False
         self.holders: list[dict[str, Any]] = []
@@ -53,6 +55,14 @@ class BootLoader:
     @property
     def works(self) -> bool:
         return self.driver not in self.broken
+
+    @property
+    def loads(self) -> bool:
+        return self.boots > 0 and self.since_boot() < self.load_seconds
+
+    def since_boot(self) -> float:
+        """Seconds since the boot."""
+        raise NotImplementedError
 
     def choose(self) -> None:
         """A new boot, with the release that is to be tried, once, or else the good one."""
@@ -87,10 +97,10 @@ class BootLoader:
             "previous": self.previous,
             "trial": dict(self.trial) if self.trial else None,
             "holders": list(self.holders),
-            "ready": {"version": version} if self.works and not self.suspended else None,
-            "failed": None if self.works else {"reason": "insmod failed"},
+            "ready": {"version": version} if self.works and not self.suspended and not self.loads else None,
+            "failed": None if self.works or self.loads else {"reason": "insmod failed"},
             "loaded_version": version,
-            "unit": "active" if self.works else "failed",
+            "unit": "activating" if self.loads else "active" if self.works else "failed",
             "uptime": uptime,
             "kernel": self.kernel,
             "next_kernel": self.next_kernel if self.tells_next_kernel else None,
@@ -127,6 +137,8 @@ class BootLoader:
             return answer
         if last.get("boot_id") == boot_id and (last["state"] != "failed" or (self.generation == generation and not again)):
             return dict(answer, state=last["state"])
+        if self.loads:
+            raise NpuError("npu-smi info failed with status 187 (DCMI -8005, inner error)")
         if self.firmware == version:
             return answer
         if last.get("version") == version and not again:
@@ -167,14 +179,14 @@ class BootLoader:
         self.generation, self.next = generation, None
 
     def validation(self, version: str | None) -> dict[str, Any]:
-        wrong = self.wedged or not self.works or version not in (None, self.driver.split("-")[0])
+        wrong = self.wedged or self.loads or not self.works or version not in (None, self.driver.split("-")[0])
         told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
         found = {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
         return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=[] if wrong else self.listed() or [])
 
     def listed(self) -> list[dict[str, Any]] | None:
         """The chips, as npu-smi lists them; None if it fails."""
-        if self.wedged or not self.works:
+        if self.wedged or self.loads or not self.works:
             return None
         sick = self.worsens.get(self.driver, [])
         return [

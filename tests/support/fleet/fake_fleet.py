@@ -282,6 +282,9 @@ class Host(BootLoader):
         if self.returns:
             self._world.clock.at(self.BOOT_SECONDS, self.boot)
 
+    def since_boot(self):
+        return self._world.clock.now() - self.booted_at
+
     def boot(self):
         self.choose()
         self.booted_at = self._world.clock.now()
@@ -345,7 +348,7 @@ class Host(BootLoader):
     def view(self, _wait=None, chips=False):
         self._reach()
         listed = {"chips": self.listed()} if chips else {}
-        return dict(self.answer(self._world.clock.now() - self.booted_at), **listed)
+        return dict(self.answer(self.since_boot()), **listed)
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         self._reach()
@@ -426,7 +429,9 @@ class Pods:
     def _evict(self, kind):
         count = 0
         while getattr(self, kind):
-            self._world.check_light()
+            # As the real one, which tries again.
+            while self._world.clock.now() < self._world.dark_until:
+                self._world.clock.sleep(1)
 
             def effect():
                 setattr(self, kind, getattr(self, kind) - 1)

@@ -117,8 +117,10 @@ def test_firmware_that_does_not_take_effect():
     assert (bench.host.driver, bench.host.writes) == (OLD, 1)
 
 
-def test_power_loss_while_it_is_written():
+@pytest.mark.parametrize("load_seconds", [0, 60])
+def test_power_loss_while_it_is_written(load_seconds):
     bench = FirmwareBench()
+    bench.host.load_seconds = load_seconds
     begins = bench.host.flash_begins
 
     def lose_power():
@@ -134,9 +136,11 @@ def test_power_loss_while_it_is_written():
 
 @pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
 @pytest.mark.parametrize("shuts_down", [True, False], ids=["reboot", "power-loss"])
-def test_the_host_goes_down_between_intent_and_write(kind, shuts_down):
-    """Nothing was written, so the node is not given up: the next boot of the host is as good."""
+@pytest.mark.parametrize("load_seconds", [0, 60])
+def test_the_host_goes_down_between_intent_and_write(kind, shuts_down, load_seconds):
+    """Nothing was written, so the node is not given up: the next boot of the host is as good, once it has its driver."""
     bench = kind()
+    bench.host.load_seconds = load_seconds
     mutate, struck = bench.world.mutate, []
 
     def strike(what, effect, api):

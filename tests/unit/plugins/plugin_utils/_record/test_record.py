@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, node_log
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_events import EVENTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change, NodeLog
 
 from support.fleet.fake_fleet import Clock
@@ -79,7 +80,7 @@ def test_one_patch_for_everything(api, log):
     begin(log)
     before = len(api.requests)
     log.step(maintenance_record.JOBS, cordon=True, labels={"a": "b"}, annotations={"c": "d"}, unschedulable=False)
-    assert api.requests[before:] == [("PATCH", NODES + "/npu-a"), ("PATCH", NODES + "/npu-a/status")]
+    assert api.requests[before:] == [("PATCH", NODES + "/npu-a"), ("PATCH", NODES + "/npu-a/status"), ("POST", EVENTS)]
     metadata = item(api)["metadata"]
     assert item(api)["spec"] == {"unschedulable": True}
     assert metadata["labels"] == {maintenance_record.LABEL_STATE: "wait-for-jobs-required", "a": "b"}
