@@ -46,6 +46,8 @@ Summary = Annotated[str, text(64 * 1024)]
 # As of uname -r; becomes part of tags and of directory names.
 Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel release")]
 BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
+# Other hosts are told to send packets there.
+Address = Annotated[str, text(15, r"[0-9]{1,3}(\.[0-9]{1,3}){3}", "an IPv4 address")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -288,6 +290,50 @@ class ChipListing(TypedDict):
     chips: ChipsHealth
 
 
+Link = Annotated[str, one_of("UP", "DOWN")]
+NetworkMode = Annotated[str, one_of("warn", "strict")]
+
+
+class ConfiguredPort(TypedDict, total=False):
+    """What /etc/hccn.conf says of a chip."""
+
+    address: Address | None
+    dhcp: bool | None  # whether the port gets its address from elsewhere
+
+
+class PortOfChip(TypedDict, total=False):
+    """The network port of a chip; None for what is unknown, or what it does not have."""
+
+    chip: Annotated[int, number(0, 1023)]  # N of /dev/davinciN
+    link: Link | None
+    speed: Annotated[int, number(0, 10**8)] | None  # Mb/s
+    address: Address | None
+    netmask: Address | None
+    gateway: Address | None
+    tls: bool | None
+    mtu: Annotated[int, number(0, 10**5)] | None
+    configured: ConfiguredPort | None
+
+
+class HccnConfig(TypedDict, total=False):
+    """/etc/hccn.conf."""
+
+    exists: bool
+    problems: list[Told]
+
+
+class Network(TypedDict, total=False):
+    """The network ports of a host."""
+
+    mode: NetworkMode
+    roce: bool  # whether its chips have ports
+    reason: Told | None  # why they have none
+    cabled: bool  # whether any port is in use
+    config: HccnConfig
+    chips: Annotated[list[PortOfChip], listing(schema.of(PortOfChip), 1024)]
+    checks: list[Check]  # those of the host alone, where they do not make it invalid
+
+
 class Validation(TypedDict, total=False):
     """Whether the host offers its chips as it should. Without ``valid`` the module itself failed, and ``msg`` says why."""
 
@@ -298,6 +344,7 @@ class Validation(TypedDict, total=False):
     firmware_version: Word | None  # that the chips run; with commas where they differ
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+    network: Network | None  # None where it was not asked for, or there is none
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 
