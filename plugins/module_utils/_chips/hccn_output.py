@@ -137,7 +137,12 @@ def optical(text):
 def ping(text):
     """(sent, received) packets; None if the output does not say so."""
     found = re.search(r"^([0-9]{1,4}) packets transmitted, ([0-9]{1,4}) received, [0-9.]{1,8}% packets? loss", text, re.MULTILINE)
-    return (int(found.group(1)), int(found.group(2))) if found else None
+    if found:
+        return int(found.group(1)), int(found.group(2))
+    # Without a sum, by packet. Its own error is about the command.
+    lost = text.count("recv time out seq") + text.count("Destination Host Unreachable")
+    received = text.count("recv seq")
+    return (lost + received, received) if lost else None
 
 
 def is_address(text):

@@ -348,7 +348,26 @@ class Validation(TypedDict, total=False):
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 
-# --- both together ---
+# --- npu_hccn_ping ---
+
+
+class PingResult(TypedDict):
+    """A ping through the port of a chip."""
+
+    chip: Annotated[int, number(0, 1023)]  # N of /dev/davinciN
+    address: Address
+    sent: Annotated[int, number(0, 10**4)] | None  # packets; None if it is unknown whether the address answers
+    received: Annotated[int, number(0, 10**4)] | None
+    problem: Told | None  # why it is unknown
+
+
+class PingAnswer(TypedDict):
+    """What npu_hccn_ping answers."""
+
+    results: Annotated[list[PingResult], listing(schema.of(PingResult), 64)]
+
+
+# --- all together ---
 
 
 class AskedHost(TypedDict, total=False):
@@ -362,6 +381,7 @@ class AskedHost(TypedDict, total=False):
     pending: str  # why there are none yet, where install will see to it; in check mode
     config: dict[str, Any]  # its variables, by their names without npu_
     variables: list[str]  # the names of all of its variables that begin with npu_
+    pings: list[PingResult]  # where it was asked to make any
 
 
 # --- npu_trial_boot ---
@@ -429,6 +449,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
+_PING_ANSWER = schema.of(PingAnswer)
 _FIRMWARE_ANSWER, _VNPU_ANSWER, _CHIP_LISTING = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(ChipListing)
 
 
@@ -454,6 +475,15 @@ def chips_of(validation: Any) -> list[ChipHealth]:
     except Misfit:
         return []
     return validation.get("chip_health") or []
+
+
+def ping_results(answer: Any) -> list[PingResult]:
+    """What npu_hccn_ping answered; [] if it failed, or it is not valid."""
+    try:
+        _PING_ANSWER(answer, "")
+    except Misfit:
+        return []
+    return answer["results"]
 
 
 def chip_listing(answer: Any) -> list[ChipHealth]:

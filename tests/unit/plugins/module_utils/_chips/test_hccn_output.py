@@ -104,7 +104,9 @@ def test_a_value_of_another_form_is_no_value(item, text):
         ("device 0 PING 10.0.0.4\nrecv seq=0,time=0.114000ms\n3 packets transmitted, 3 received, 0.00% packet loss\n", (3, 3)),
         ("recv time out seq=0\n3 packets transmitted, 2 received, 33.33% packet loss\n", (3, 2)),
         ("This pkt ping success!\n1 packets transmitted, 1 received, 0.00% packets loss\n", (1, 1)),
-        ("device 0 PING 10.0.0.4\nDestination Host Unreachable\n", None),
+        ("device 0 PING 10.0.0.4\nDestination Host Unreachable\n", (1, 0)),
+        ("device 0 PING 10.0.0.4\nrecv time out seq=0\nrecv seq=1,time=0.1ms\n", (2, 1)),
+        ("device 0 PING 10.0.0.4\nMessage too long\n", None),
         ("", None),
     ],
 )
