@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What hccn_tool prints, as data.
 
-The formats are those of the tool's source for 910A, 910B and 910C, and of captures in MindCluster's and vllm-ascend's guides. A
-line with the right name and a value of another form is refused: a wrong guess would be a false alarm, or hide a real one.
+The formats are those of the tool's source in hicann/driver, and of captures in MindCluster's and vllm-ascend's guides. A line with
+the right name and a value of another form is refused: a wrong guess would be a false alarm, or hide a real one.
 """
 
 from __future__ import annotations

@@ -150,19 +150,27 @@ def _power_phrases(module):
     found = []
     for field, told in (("tx_power", "sent"), ("rx_power", "received")):
         least, most = module[field + "_low"], module[field + "_high"]
+        # Some modules have no limits, or write nonsense for them.
         if least is None or most is None or most <= least:
             continue
-        for lane, power in enumerate(module[field]):
-            if power is not None and not least <= power <= most:
-                found.append("lane %d: %s power %.4f mW, limits %.4f to %.4f mW" % (lane, told, power, least, most))
+        bad = {lane: power for lane, power in enumerate(module[field]) if power is not None and not least <= power <= most}
+        if bad:
+            found.append("%s power of %s mW, limits %.4f to %.4f mW" % (told, _lanes(bad, "%.4f"), least, most))
     return found
 
 
 def _snr_phrases(module):
-    return [
-        "lane %d: %s SNR %.1f dB, less than %.0f dB" % (lane, side, ratio, _LEAST_SNR)
-        for side in ("host", "media")
-        for lane, ratio in enumerate(module[side + "_snr"])
+    found = []
+    for side in ("host", "media"):
         # Modules that do not measure it say 0.
-        if ratio is not None and 0 < ratio < _LEAST_SNR
-    ]
+        ratios = {lane: ratio for lane, ratio in enumerate(module[side + "_snr"]) if ratio}
+        bad = {lane: ratio for lane, ratio in ratios.items() if ratio < _LEAST_SNR}
+        if bad:
+            found.append("%s SNR of %s dB, less than %.0f dB" % (side, _lanes(bad, "%.1f"), _LEAST_SNR))
+    return found
+
+
+def _lanes(values, form):
+    """lane 1: 0.01; lanes 0, 1: 0.01, 0.02"""
+    lanes = ", ".join(map(str, values))
+    return "%s %s: %s" % ("lane" if len(values) == 1 else "lanes", lanes, ", ".join(form % value for value in values.values()))

@@ -62,9 +62,9 @@ def test_all_is_well(ports):
         (
             {"optical": module(rx_power=[0.9, 0.01])},
             "network_optical",
-            "chip 3: lane 1: received power 0.0100 mW, limits 0.1400 to 3.5000 mW",
+            "chip 3: received power of lane 1: 0.0100 mW, limits 0.1400 to 3.5000 mW",
         ),
-        ({"optical": module(media_snr=[23.0, 9.5])}, "network_optical", "chip 3: lane 1: media SNR 9.5 dB, less than 12 dB"),
+        ({"optical": module(media_snr=[23.0, 9.5])}, "network_optical", "chip 3: media SNR of lane 1: 9.5 dB, less than 12 dB"),
     ],
 )
 def test_one_thing_is_wrong(ports, changes, name, told):
@@ -124,8 +124,12 @@ def test_a_dead_switch(ports):
         port.update(link="DOWN", net_health="Fault", optical=module(rx_power=[0.0, 0.0]))
     found = wrong(ports)
     assert len(found["network_link"]) == 8 and set(found) == {"network_link", "network_optical"}
-    finding = next(finding for finding in network_checks.findings(ports, "910B") if finding.name == "network_optical")
-    assert network_checks.phrases(finding).endswith("; and 8 more")
+    assert found["network_optical"][7] == "chip 7: received power of lanes 0, 1: 0.0000, 0.0000 mW, limits 0.1400 to 3.5000 mW"
+
+
+def test_a_long_list_is_shortened(ports):
+    finding = network_checks.Finding("network_link", "up", ["chip %d is down" % number for number in range(16)], "advice")
+    assert network_checks.phrases(finding).endswith("chip 7 is down; and 8 more")
 
 
 def test_most_chips_have_no_address(ports):
