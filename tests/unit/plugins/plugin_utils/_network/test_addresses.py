@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._network import addresses
 
@@ -64,6 +66,14 @@ def test_a_host_of_another_rack_is_no_stranger():
     ports = fleet("rails")
     moved = {at: port for at, port in fleet("racks", 170).items() if at[0] == 169}
     assert everything([port for at, port in ports.items() if at[0] != 31] + list(moved.values())) == []
+
+
+def test_peers_that_do_not_agree():
+    """One rail is being moved to another network."""
+    ports = fleet("rails")
+    for host in range(16):
+        ports[host, 3] = dataclasses.replace(ports[host, 3], address="10.203.0.%d" % (host + 10), configured=None)
+    assert everything(list(ports.values())) == []
 
 
 @pytest.mark.parametrize("layout", ["one network", *RAILS])

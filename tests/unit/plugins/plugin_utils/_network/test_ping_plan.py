@@ -47,6 +47,17 @@ def test_what_is_not_pinged():
     assert len(pairs) == 4 * 8 - 2
 
 
+def test_chips_of_one_host_are_not_paired():
+    """Where a host has fewer chips, the next one in the ring is of the same host."""
+    ports = [port for at, port in fleet("one network", 2).items() if at in ((0, 0), (1, 0), (1, 1))]
+    pairs = {(str(source), str(target)) for source, target in ping_plan.plan(ports, 100)}
+    assert pairs == {
+        ("chip 0 of npu-00", "chip 0 of npu-01"),
+        ("chip 0 of npu-01", "chip 0 of npu-00"),
+        ("chip 1 of npu-01", "chip 0 of npu-00"),
+    }
+
+
 def test_a_host_alone_pings_nothing():
     assert ping_plan.plan(list(fleet("one network", 1).values()), 100) == []
 

@@ -66,6 +66,13 @@ def test_a_sample_names_the_pair():
     assert finding.kind == "ping" and "chip 2 of npu-02" in finding.text.lower()
 
 
+def test_one_ping_is_not_enough_to_blame_a_port():
+    ports = fleet("rails", 3)
+    pings = [Ping(ports[0, 0], ports[1, 0], False), Ping(ports[1, 0], ports[2, 0], True)]
+    (finding,) = ping_results.findings(pings)
+    assert finding.kind == "ping" and finding.hosts == ("npu-00", "npu-01")
+
+
 def test_what_hosts_answer():
     ports = list(fleet("rails", 4).values())
     results = [
