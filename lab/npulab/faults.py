@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 CHIP = r"\d+(,\d+)*|all"
 NUMBER = r"\d+"
+IPV4 = r"\d{1,3}(\.\d{1,3}){3}"
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,13 @@ FAULTS = {
         (("CHIP", CHIP, "0"), ("LEFT", "clean|leftover", "clean")),
     ),
     "vnpu-held": Fault("a container uses these virtual NPUs: they cannot be destroyed", (("IDS", r"\d+(,\d+)*", "100"),)),
+    "link-down": Fault("the network port of a chip is down", (("CHIP", CHIP, "0"),)),
+    "optical-weak": Fault("the optical module of a chip receives too little light; its link is up", (("CHIP", CHIP, "0"),)),
+    "stale-address": Fault("the network port of a chip has an address of another network", (("CHIP", CHIP, "0"),)),
+    "duplicate-address": Fault(
+        "the network port of a chip has the address of another chip, by default of npu-b's first",
+        (("CHIP", CHIP, "0"), ("ADDRESS", IPV4, "10.64.12.10")),
+    ),
     "slow-boot": Fault("the next boots take SECONDS longer", (("SECONDS", NUMBER, "60"),)),
     "hang": Fault("loading the driver freezes the node, until lab/power cycles it"),
     "no-return": Fault("the node does not come back from its next reboot, until it is cleared"),

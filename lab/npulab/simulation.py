@@ -72,6 +72,7 @@ def hardware(node: Node) -> dict:
     card = CARDS.get(node.card or "")
     return {
         "node": node.name,
+        "number": node.host_number,
         "functions": [
             {
                 "address": f"0000:{FIRST_BUS + number:02x}:00.0",

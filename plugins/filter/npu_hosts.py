@@ -11,8 +11,9 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts), C(__npu_vnpu) and
-    C(__npu_validation), its configuration from the C(npu_) variables, and the names of all variables that begin with C(npu_).
+  - Collects, for each host, the results that the playbooks registered as C(__npu_python), C(__npu_facts), C(__npu_vnpu),
+    C(__npu_validation) and C(__npu_pings), its configuration from the C(npu_) variables, and the names of all variables that begin
+    with C(npu_).
   - A host that could not be reached, or whose facts could not be read, is in the list with the reason. So is one whose answer does
     not have the form of facts, or is too large; nothing of it is used. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
@@ -47,7 +48,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 _value:
-  description: One entry per host, with name, facts, error, unreachable, validation, config and variables.
+  description: One entry per host, with name, facts, error, unreachable, validation, config, variables and, if there are any, pings.
   type: list
   elements: dict
 """
@@ -84,7 +85,7 @@ def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, as
 
 
 def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import why_not
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import ping_results, why_not
     from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
@@ -110,6 +111,8 @@ def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked
         "config": config,
         "variables": [key for key in variables if key.startswith("npu_")],
     }
+    if "__npu_pings" in variables:
+        host["pings"] = ping_results(variables["__npu_pings"])
     if not host["facts"] and facts is not python and python.get("python") is False:
         host["pending"] = "has no Python: %s" % python.get("msg")
     elif not host["facts"] and (asked or facts):

@@ -51,6 +51,13 @@ options:
     type: str
     choices: [hook, env, none]
     default: hook
+  network:
+    description:
+      - The option of the same name of M(npuops.ascend.npu_validate). Only used with O(validate=true).
+    type: str
+    choices: ["off", warn, strict]
+    default: "off"
+    version_added: 0.2.0
   runtime_mode:
     description:
       - How containers are to get their chips. With V(ascend), RV(npu.problems) also says why the host cannot give them by
@@ -405,6 +412,7 @@ def main():
             "upgrade": {"type": "bool", "default": False},
             "validate": {"type": "bool", "default": False},
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+            "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "off"},
             "runtime_mode": {"type": "str", "choices": ["cdi", "ascend"], "default": "cdi"},
             "runtime_package": {"type": "bool", "default": False},
             "vnpu_layout": {"type": "raw"},
@@ -426,7 +434,7 @@ def main():
                 facts["problems"].append("npu_vnpu is only supported with npu_runtime_mode: cdi")
         if params["validate"]:
             result["validation"] = host_validation.validate(
-                root, source, library_path=params["library_path"], runtime=facts["runtime"]
+                root, source, library_path=params["library_path"], runtime=facts["runtime"], network=params["network"]
             )
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)

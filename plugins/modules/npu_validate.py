@@ -18,6 +18,7 @@ description:
     and the files it mounts, and CDI in the configuration of containerd and in the running containerd.
   - Where M(npuops.ascend.ascend_docker_runtime) has said that containers get their chips by C(ascend-docker-runtime), it checks
     that runtime instead of CDI.
+  - Optionally checks the network ports of the chips, see O(network).
   - Always runs all checks, so that one run shows everything that is wrong.
   - Chips that C(npu-smi) lists with another health than C(OK) are named in RV(chip_health) and RV(msg). The host is invalid only if
     all of its chips are C(Critical) or unknown, because it serves with the others.
@@ -49,6 +50,17 @@ options:
       - Seconds to wait for each call of C(npu-smi).
     type: int
     default: 30
+  network:
+    description:
+      - Whether to check the network ports of 910 chips, as M(npuops.ascend.npu_hccn_info) returns them.
+      - With V(warn), the checks of the network ports are in RV(network.checks), what is wrong is in RV(msg), and the host can be
+        valid without them. With V(strict), they are among RV(checks), and the host is invalid if one of them fails. With V(off),
+        C(hccn_tool) is not run.
+      - Hosts without such ports, and hosts on which no port has a link or an optical module, pass.
+    type: str
+    choices: ["off", warn, strict]
+    default: "off"
+    version_added: 0.2.0
   fail:
     description:
       - Whether the module fails if a check fails. The message lists the failed checks and what to do.
@@ -57,6 +69,7 @@ options:
     default: true
 seealso:
   - module: npuops.ascend.npu_facts
+  - module: npuops.ascend.npu_hccn_info
   - module: npuops.ascend.npu_cdi_spec
   - module: npuops.ascend.containerd_cdi
   - module: npuops.ascend.ascend_docker_runtime
@@ -90,7 +103,8 @@ checks:
           V(driver_version), V(loaded_driver), V(npu_smi_version), V(release), V(loaded_release), V(driver_ready),
           V(firmware), V(library_ownership), V(virtual_npus), V(cdi_spec), V(cdi_mounts), V(cdi_hook), V(cdi_driver_version),
           V(cdi_files), V(cdi_config), V(cdi_running), or instead of the last seven V(ascend_runtime_config),
-          V(ascend_runtime_files), V(ascend_runtime_running).
+          V(ascend_runtime_files), V(ascend_runtime_running). With O(network=strict) also V(network_ports), V(network_config),
+          V(network_address), V(network_link), V(network_health), V(network_optical).
         - A check without input is omitted. The check for that input has failed in this case.
       type: str
     ok:
@@ -158,6 +172,44 @@ vnpus:
     template:
       description: Name of its template.
       type: str
+network:
+  description:
+    - What M(npuops.ascend.npu_hccn_info) returns, and the checks of it.
+    - V(none) with O(network=off), on a host without chips, and if C(npu-smi) does not respond.
+  returned: always
+  type: dict
+  contains:
+    mode:
+      description: The value of O(network).
+      type: str
+    roce:
+      description: Whether the chips have RoCE ports.
+      type: bool
+    reason:
+      description: Why they have none, otherwise V(none).
+      type: str
+    cabled:
+      description: Whether any port has a link or an optical module, or could not be read.
+      type: bool
+    config:
+      description: The file C(/etc/hccn.conf).
+      type: dict
+      contains:
+        exists:
+          description: Whether the file exists.
+          type: bool
+        problems:
+          description: Values in it that are not valid, or why it cannot be read.
+          type: list
+          elements: str
+    chips:
+      description: The ports, as in RV(npuops.ascend.npu_hccn_info#module:chips).
+      type: list
+      elements: dict
+    checks:
+      description: The checks of the network ports with O(network=warn), each as in RV(checks). Empty with O(network=strict).
+      type: list
+      elements: dict
 msg:
   description: The failed checks and what to do, or that all checks passed. Then what a person should know.
   returned: always
@@ -178,6 +230,7 @@ def main():
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "trial": {"type": "bool", "default": False},
             "timeout": {"type": "int", "default": 30},
+            "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "off"},
             "fail": {"type": "bool", "default": True},
         },
         supports_check_mode=True,
@@ -191,6 +244,7 @@ def main():
             timeout=params["timeout"],
             library_path=params["library_path"],
             trial=params["trial"],
+            network=params["network"],
         )
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)

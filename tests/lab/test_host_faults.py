@@ -59,6 +59,58 @@ def test_fault_is_named(lab, broken, kind):
     assert advice in check["message"]
 
 
+# Faults of network ports, with the check that must name the chip.
+PORTS = {
+    "link-down 3": ("network_link", "chip 3 is down"),
+    "optical-weak 5": ("network_optical", "chip 5: received power of lanes 0, 1, 2, 3"),
+}
+
+
+@pytest.mark.parametrize("kind", PORTS)
+def test_a_bad_port_is_named(lab, broken, kind):
+    name, seen = PORTS[kind]
+    broken(*kind.split())
+
+    def failed_check():
+        checks = lab.module(NODE, "npu_validate", fail=False, network="strict")["checks"]
+        return [check for check in checks if check["name"] == name and not check["ok"]]
+
+    (check,) = lab.wait_for(failed_check, 30, f"{kind} makes the check {name} fail")
+    assert check["seen"].startswith(seen)
+
+
+def test_a_stale_file_is_named(lab, broken):
+    lab.ssh(NODE, "printf 'address_2=10.64.11.77\\nnetmask_2=255.255.0.0\\n' >/etc/hccn.conf")
+    try:
+        checks = {check["name"]: check for check in lab.module(NODE, "npu_validate", fail=False, network="strict")["checks"]}
+        assert checks["network_config"]["seen"] == "chip 2: address 10.64.11.12, the file has 10.64.11.77"
+    finally:
+        lab.ssh(NODE, "rm /etc/hccn.conf")
+
+
+def test_no_alarm_for_ports_that_work(lab):
+    result = lab.playbook("validate", "-e", "npu_validate_network=strict")
+    assert "Network ports of the chips" not in result.stdout, result.stdout
+
+
+# What only several hosts together show, with what validate says of it.
+FLEET = {
+    "stale-address 4": r"The address of chip 4 of npu-a, 10\.99\.11\.14, is not in 10\.64\.0\.0/16",
+    "duplicate-address 1 10.64.12.13": r"10\.64\.12\.13 is the address of 2 chips: chip 1 of npu-a, chip 3 of npu-b",
+}
+
+
+@pytest.mark.parametrize("kind", FLEET)
+def test_a_wrong_address_in_the_fleet_is_named(lab, broken, kind):
+    broken(*kind.split())
+
+    def told():
+        result = lab.playbook("validate", "-e", "npu_validate_network=strict", check=False)
+        return result.returncode != 0 and re.search(FLEET[kind], result.stdout)
+
+    lab.wait_for(told, 120, f"validate names {kind}")
+
+
 def test_npu_smi_that_hangs_is_not_waited_for(lab, broken):
     broken("smi-hangs")
     result = lab.module(NODE, "npu_validate", timeout=3)

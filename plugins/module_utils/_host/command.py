@@ -37,14 +37,14 @@ class Result:
 _PR_SET_PDEATHSIG = 1
 
 
-def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
+def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False, most=None):
     """Run ``argv``, and wait at most ``timeout`` seconds, whatever the program does.
 
     Output goes to files, not pipes: a process that is stuck in the kernel keeps its pipe open, and reading from it would hang.
     After the timeout the process group is killed; a process that cannot be killed (state D) is left behind. With ``die_with_us``
     the kernel kills the program if this process is killed, so that it does not interfere with a later run. The program inherits the
-    file descriptors ``pass_fds``: a lock on one of them lasts as long as the program. Raises FileNotFoundError if the program does
-    not exist, and NoVerdict if there was no space for its output.
+    file descriptors ``pass_fds``: a lock on one of them lasts as long as the program. Of each output, ``most`` bytes are read,
+    by default all. Raises FileNotFoundError if the program does not exist, and NoVerdict if there was no space for its output.
     """
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         # run_command has no time limit that holds for a program that cannot be killed.
@@ -72,7 +72,7 @@ def run(argv, timeout, env=None, stdin=None, pass_fds=(), die_with_us=False):
         for stream in (out, err):
             _check_room(stream, argv[0])
             stream.seek(0)
-        return Result(rc, out.read().decode("utf-8", "replace"), err.read().decode("utf-8", "replace"))
+        return Result(rc, *(stream.read(most).decode("utf-8", "replace") for stream in (out, err)))
 
 
 def _check_room(stream, program):

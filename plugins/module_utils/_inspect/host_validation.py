@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     chip_losses,
     chip_memory,
     device_nodes,
+    hccn_ports,
     pci,
     reservations,
 )
@@ -35,6 +36,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import loade
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import are_siblings
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import network_checks
 from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri, runtime_mode
@@ -59,13 +61,29 @@ class Validation:
 
     root, source: location of the driver; version: required driver version, None for any; timeout: seconds for one npu-smi;
     library_path: as in the CDI spec; trial: whether the driver may differ from good; runtime: of kubelet_runtime.runtime_facts, if
-    known; fs: path of the host's /, for tests.
+    known; network: what becomes of the checks of the network ports, off, warn or strict; fs: path of the host's /, npu_smi and
+    hccn_tool: programs, for tests.
     """
 
     def __init__(
-        self, root, source="image", version=None, timeout=30, library_path="hook", fs="", npu_smi=None, trial=False, runtime=None
+        self,
+        root,
+        source="image",
+        version=None,
+        timeout=30,
+        library_path="hook",
+        fs="",
+        npu_smi=None,
+        trial=False,
+        runtime=None,
+        network="off",
+        hccn_tool=None,
     ):
         self.fs = fs
+        self.network = network
+        self.hccn_tool = hccn_tool
+        self.ports = None
+        self.network_results = []
         self.runtime = runtime
         self.trial = trial
         self.source = source = "preinstalled" if source == "preinstalled" else "image"
@@ -113,6 +131,9 @@ class Validation:
         else:
             self._cdi_spec()
             self._runtime(find_daemon)
+        # Without an answer of npu-smi, hccn_tool has none either, or hangs.
+        if self.network != "off" and self.info is not None:
+            self._network(family)
         return self.results
 
     @property
@@ -134,7 +155,18 @@ class Validation:
             for entry in reservations.read(self.fs)
             if not host_process.in_pod(entry["pid"], self.fs)
         ]
+        told += [_told_of_network(result) for result in self.network_results if not result["ok"] and self.network == "warn"]
+        told += network_checks.notes(self.ports) if self.ports else []
         return told + pci.notes(self.fs + "/sys/bus/pci/devices")
+
+    def _network(self, family):
+        """The network ports of the chips. With warn, what is wrong there is told and the host is valid: it serves by itself."""
+        self.ports = hccn_ports.gather(self.root + "/driver", self.fs, tool=self.hccn_tool)
+        for finding in network_checks.findings(self.ports, family):
+            seen = network_checks.phrases(finding)
+            self.network_results.append(check(finding.name, not seen, finding.expected, seen or "as expected", finding.advice))
+        if self.network == "strict":
+            self.results += self.network_results
 
     def _add(self, name, ok, expected, seen, message):
         self.results.append(check(name, ok, expected, seen, message))
@@ -571,7 +603,17 @@ def validate(root, source, **options):
         "firmware_version": validation.firmware,
         "chip_health": validation.chip_health,
         "vnpus": validation.vnpus,
+        "network": _network_view(validation),
     }
+
+
+def _network_view(validation):
+    """The ports and what is wrong with them; None if they were not looked at."""
+    if validation.ports is None:
+        return None
+    # With strict, they are among the checks of the host.
+    results = validation.network_results if validation.network == "warn" else []
+    return dict(validation.ports, mode=validation.network, checks=results)
 
 
 def summary(results):
@@ -584,6 +626,10 @@ def summary(results):
         lines.append("%s: %s (expected: %s)" % (result["name"], result["seen"], result["expected"]))
         lines.append("  -> %s" % result["message"])
     return "\n".join(lines)
+
+
+def _told_of_network(result):
+    return "%s: %s (expected: %s). %s" % (result["name"], result["seen"], result["expected"], result["message"])
 
 
 def _group(name):

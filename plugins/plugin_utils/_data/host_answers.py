@@ -46,6 +46,8 @@ Summary = Annotated[str, text(64 * 1024)]
 # As of uname -r; becomes part of tags and of directory names.
 Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel release")]
 BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
+# Other hosts are told to send packets there.
+Address = Annotated[str, text(15, r"[0-9]{1,3}(\.[0-9]{1,3}){3}", "an IPv4 address")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -282,6 +284,50 @@ class Verdict(_Verdict, total=False):
     vnpus: Vnpus | None  # those that the host is to have
 
 
+Link = Annotated[str, one_of("UP", "DOWN")]
+NetworkMode = Annotated[str, one_of("warn", "strict")]
+
+
+class ConfiguredPort(TypedDict, total=False):
+    """What /etc/hccn.conf says of a chip."""
+
+    address: Address | None
+    dhcp: bool | None  # whether the port gets its address from elsewhere
+
+
+class PortOfChip(TypedDict, total=False):
+    """The network port of a chip; None for what is unknown, or what it does not have."""
+
+    chip: Annotated[int, number(0, 1023)]  # N of /dev/davinciN
+    link: Link | None
+    speed: Annotated[int, number(0, 10**8)] | None  # Mb/s
+    address: Address | None
+    netmask: Address | None
+    gateway: Address | None
+    tls: bool | None
+    mtu: Annotated[int, number(0, 10**5)] | None
+    configured: ConfiguredPort | None
+
+
+class HccnConfig(TypedDict, total=False):
+    """/etc/hccn.conf."""
+
+    exists: bool
+    problems: list[Told]
+
+
+class Network(TypedDict, total=False):
+    """The network ports of a host."""
+
+    mode: NetworkMode
+    roce: bool  # whether its chips have ports
+    reason: Told | None  # why they have none
+    cabled: bool  # whether any port is in use
+    config: HccnConfig
+    chips: Annotated[list[PortOfChip], listing(schema.of(PortOfChip), 1024)]
+    checks: list[Check]  # those of the host alone, where they do not make it invalid
+
+
 class Validation(TypedDict, total=False):
     """Whether the host offers its chips as it should. Without ``valid`` the module itself failed, and ``msg`` says why."""
 
@@ -292,10 +338,30 @@ class Validation(TypedDict, total=False):
     firmware_version: Word | None  # that the chips run; with commas where they differ
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+    network: Network | None  # None where it was not asked for, or there is none
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 
-# --- both together ---
+# --- npu_hccn_ping ---
+
+
+class PingResult(TypedDict):
+    """A ping through the port of a chip."""
+
+    chip: Annotated[int, number(0, 1023)]  # N of /dev/davinciN
+    address: Address
+    sent: Annotated[int, number(0, 10**4)] | None  # packets; None if it is unknown whether the address answers
+    received: Annotated[int, number(0, 10**4)] | None
+    problem: Told | None  # why it is unknown
+
+
+class PingAnswer(TypedDict):
+    """What npu_hccn_ping answers."""
+
+    results: Annotated[list[PingResult], listing(schema.of(PingResult), 64)]
+
+
+# --- all together ---
 
 
 class AskedHost(TypedDict, total=False):
@@ -309,6 +375,7 @@ class AskedHost(TypedDict, total=False):
     pending: str  # why there are none yet, where install will see to it; in check mode
     config: dict[str, Any]  # its variables, by their names without npu_
     variables: list[str]  # the names of all of its variables that begin with npu_
+    pings: list[PingResult]  # where it was asked to make any
 
 
 # --- npu_trial_boot ---
@@ -378,7 +445,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
-_FIRMWARE_ANSWER, _VNPU_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer)
+_FIRMWARE_ANSWER, _VNPU_ANSWER, _PING_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(PingAnswer)
 
 
 def why_not(facts: Any, validation: Any = None) -> str | None:
@@ -403,6 +470,15 @@ def chips_of(validation: Any) -> list[ChipHealth]:
     except Misfit:
         return []
     return validation.get("chip_health") or []
+
+
+def ping_results(answer: Any) -> list[PingResult]:
+    """What npu_hccn_ping answered; [] if it failed, or it is not valid."""
+    try:
+        _PING_ANSWER(answer, "")
+    except Misfit:
+        return []
+    return answer["results"]
 
 
 def view(answer: Any) -> View:

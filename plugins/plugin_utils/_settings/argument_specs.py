@@ -36,6 +36,7 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_noded_log_max_age": (7, 700),
     "npu_noded_log_max_backups": (1, 180),
     "npu_volcano_log_level": (0, 5),
+    "npu_validate_network_pings": (0, 4096),
     "npu_upgrade_heartbeat_limit": (1, None),
 }
 

@@ -162,7 +162,7 @@ def fleet(tmp_path, connection, request):
 
 
 @pytest.mark.parametrize("fleet", [PLAUSIBLE, ABSURD], indirect=True)
-@pytest.mark.parametrize("playbook", ["status", "install", "upgrade", "heal", "uninstall"])
+@pytest.mark.parametrize("playbook", ["status", "validate", "install", "upgrade", "heal", "uninstall"])
 def test_what_hosts_and_nodes_say_is_shown_and_not_evaluated(fleet, playbook):
     told = fleet.run(playbook)
     assert not fleet.canary.exists(), told

@@ -2,8 +2,8 @@
  * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  */
-/* hccn_tool: the network ports of chips that have one. They are up, and nothing is sent over them. */
-#include "dcmi.h"
+/* hccn_tool: the network ports of chips that have one. Nothing can be set. */
+#include "hccn_tool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,39 +17,75 @@ static const char *const counters[] = {
     "roce_verification_err_num", "roce_qp_status_err_num", "roce_new_pkt_rty_num", "roce_ecn_db_num",
 };
 
-static void statistics(void)
+static int statistics(const struct hal_chip *chip)
 {
+    (void)chip;
     puts("packet statistics:");
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
         printf("%s:0\n", counters[i]);
     }
+    return 0;
 }
 
-static void optical(void)
+static int show_link(const struct hal_chip *chip)
 {
-    puts("optical info:\npresent              : present\ntemperature          : 41 C\nVcc                  : 3300.00 mV");
-    for (int lane = 0; lane < 4; lane++) {
-        printf("Tx Power%d            : 0.9000 mW\nRx Power%d            : 0.8000 mW\n", lane, lane);
-    }
+    printf("link status: %s\n", chip->port ? "UP" : "DOWN");
+    return 0;
 }
 
-static int show(const char *what, int phy)
+static int show_speed(const struct hal_chip *chip)
 {
-    if (strcmp(what, "-link") == 0) {
-        puts("link status: UP");
-    } else if (strcmp(what, "-speed") == 0) {
-        puts("Speed: 200000 Mb/s");
-    } else if (strcmp(what, "-link_stat") == 0) {
-        printf("[device %d]link up count : 1\n[device %d]link down count : 0\n", phy, phy);
-    } else if (strcmp(what, "-stat") == 0) {
-        statistics();
-    } else if (strcmp(what, "-optical") == 0) {
-        optical();
-    } else if (strcmp(what, "-bandwidth") == 0) {
-        puts("Bandwidth TX: 0.00 MB/sec\nBandwidth RX: 0.00 MB/sec");
-    } else {
-        return 0;
+    puts(chip->port ? "Speed: 200000 Mb/s" : "Speed: Unknown!");
+    return 0;
+}
+
+static int show_link_stat(const struct hal_chip *chip)
+{
+    printf("[device %d]link up count : 1\n[device %d]link down count : %d\n", chip->phy, chip->phy, !chip->port);
+    return 0;
+}
+
+static int show_bandwidth(const struct hal_chip *chip)
+{
+    (void)chip;
+    puts("Bandwidth TX: 0.00 MB/sec\nBandwidth RX: 0.00 MB/sec");
+    return 0;
+}
+
+static int show_fec(const struct hal_chip *chip)
+{
+    (void)chip;
+    puts("fec mode: rs FEC mode");
+    return 0;
+}
+
+static int show_mtu(const struct hal_chip *chip)
+{
+    (void)chip;
+    puts("mtu:4096");
+    return 0;
+}
+
+static const struct {
+    const char *name;
+    int (*show)(const struct hal_chip *chip);
+} items[] = {
+    {"-link", show_link},       {"-speed", show_speed},     {"-link_stat", show_link_stat}, {"-stat", statistics},
+    {"-optical", show_optical}, {"-ip", show_address},      {"-gateway", show_gateway},     {"-net_health", show_net_health},
+    {"-tls", show_tls},         {"-fec", show_fec},         {"-mtu", show_mtu},             {"-bandwidth", show_bandwidth},
+};
+
+static int run(const struct hal_state *state, const struct hal_chip *chip, int argc, char **argv)
+{
+    if (argc == 7 && strcmp(argv[3], "-ping") == 0 && strcmp(argv[5], "address") == 0) {
+        return ping(state, chip, argv[6]);
     }
+    for (size_t i = 0; argc == 5 && i < sizeof(items) / sizeof(items[0]); i++) {
+        if (strcmp(argv[3], items[i].name) == 0) {
+            return items[i].show(chip);
+        }
+    }
+    fputs("Get unknown option!\n", stderr);
     return 1;
 }
 
@@ -57,15 +93,15 @@ int main(int argc, char **argv)
 {
     const struct hal_state *state;
 
-    if (argc != 5 || strcmp(argv[1], "-i") != 0 || strcmp(argv[4], "-g") != 0) {
-        puts("Usage: hccn_tool -i <device> <-link|-speed|-link_stat|-stat|-optical|-bandwidth> -g");
+    if (argc < 5 || strcmp(argv[1], "-i") != 0 || strcmp(argv[4], "-g") != 0) {
+        puts("Usage: hccn_tool -i <device> <-ITEM -g|-ping -g address ADDRESS>");
         return 1;
     }
     if (dcmi_init() == 0) {
         state = dcmi_state();
         for (int i = 0; i < state->count; i++) {
             if (state->chips[i].phy == atoi(argv[2]) && state->chips[i].hbm > 0) {
-                return show(argv[3], state->chips[i].phy) ? 0 : 1;
+                return run(state, &state->chips[i], argc, argv);
             }
         }
     }

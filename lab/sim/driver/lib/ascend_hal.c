@@ -112,13 +112,12 @@ static int connect_silicon(void)
     return fd;
 }
 
-/* Blocks as long as the silicon does, like a driver that hangs in the kernel. */
-static int ask(const char *program, char *text, size_t size)
+/* Blocks as long as the silicon does, like a driver that hangs in the kernel. Closes fd. */
+static int ask_at(int fd, const char *program, char *text, size_t size)
 {
     size_t length = 0;
     struct pollfd waiting;
     ssize_t got;
-    int fd = connect_silicon();
 
     if (fd < 0) {
         return -1;
@@ -145,6 +144,48 @@ static int ask(const char *program, char *text, size_t size)
     return length >= 4 && strcmp(text + length - 4, "end\n") == 0 ? 0 : -1;
 }
 
+static int ask(const char *program, char *text, size_t size)
+{
+    return ask_at(connect_silicon(), program, text, size);
+}
+
+/* The port must be up, and the value must end there. */
+static int has_address(int fd, const char *address)
+{
+    static char text[TEXT_SIZE];
+    char wanted[64], *rest = NULL, *value;
+
+    snprintf(wanted, sizeof(wanted), " ip=%s", address);
+    if (ask_at(fd, "hccn_tool", text, sizeof(text)) != 0) {
+        return 0;
+    }
+    for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        value = strstr(line, wanted);
+        if (value && strstr(line, " port=1 ") && strchr(" ", value[strlen(wanted)])) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+int hal_peer_has(const char *address)
+{
+    const char *path = getenv("NPUSIM_HOSTS"); /* for tests: lines of an address and a port */
+    FILE *hosts = fopen(path ? path : "/etc/hosts", "re");
+    char line[256], host[64], name[64];
+    int found = 0;
+
+    while (hosts && !found && fgets(line, sizeof(line), hosts)) {
+        if (sscanf(line, "%63s %63s", host, name) == 2 && (path || strcmp(name, "localhost") != 0)) {
+            found = has_address(connect_to(host, path ? name : PORT), address);
+        }
+    }
+    if (hosts) {
+        fclose(hosts);
+    }
+    return found;
+}
+
 static void read_value(struct hal_chip *chip, const char *key, char *value)
 {
     static const struct {
@@ -154,7 +195,7 @@ static void read_value(struct hal_chip *chip, const char *key, char *value)
 #define NUMBER(name) {#name, offsetof(struct hal_chip, name), 0}
 #define TEXT(name) {#name, offsetof(struct hal_chip, name), sizeof(((struct hal_chip *)0)->name)}
         NUMBER(phy), NUMBER(card), NUMBER(chip), NUMBER(result), NUMBER(health), NUMBER(temp), NUMBER(mcu_temp),
-        NUMBER(power), NUMBER(used), NUMBER(hbm), NUMBER(ddr), NUMBER(cores), NUMBER(ctrlcpu), TEXT(bus), TEXT(family),
+        NUMBER(power), NUMBER(used), NUMBER(hbm), NUMBER(ddr), NUMBER(cores), NUMBER(ctrlcpu), NUMBER(port), NUMBER(weak), TEXT(ip), TEXT(bus), TEXT(family),
         TEXT(name), TEXT(product), TEXT(device), TEXT(subvendor), TEXT(subdevice), TEXT(board),
         TEXT(serial), TEXT(code), TEXT(firmware),
     };

@@ -19,6 +19,8 @@ struct hal_chip {
     int result, health, temp, mcu_temp, power, used, hbm, ddr, cores, ctrlcpu;
     char bus[24], family[8], name[24], product[48], device[8], subvendor[8], subdevice[8], board[8];
     char serial[24], code[16], firmware[32]; /* firmware: what it runs */
+    int port, weak; /* whether its network port is up, and the light it gets too weak */
+    char ip[16];    /* of that port */
 };
 
 /* What virtual NPUs divide; memory in GB. */
@@ -60,6 +62,9 @@ int hal_on_host(void);
 
 /* Lets the silicon do what the JSON object says, as root of the node may. 0, or an error and what it is called. */
 int hal_control(const char *request, char *error, int size);
+
+/* Whether a chip of another node has the address at a port that is up. */
+int hal_peer_has(const char *address);
 
 /* Reads everything, for the program of that name; leaves chips this process may not use out. Returns state->result. */
 int hal_read(const char *program, struct hal_state *state);

@@ -29,7 +29,9 @@ type Function struct {
 
 // Node is the content of File.
 type Node struct {
-	Node      string     `json:"node"`
+	Node string `json:"node"`
+	// Number is in the addresses of the chips' network ports. 0: they have none.
+	Number    int        `json:"number"`
 	Functions []Function `json:"functions"`
 }
 

@@ -76,7 +76,7 @@ func (s *Silicon) Reply(program string) string {
 	}
 	for i, chip := range s.chips {
 		if s.result(broken) == 0 && !broken.Hits("chip-lost", chip.Phy) && i < len(s.chips)-hidden {
-			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running))
+			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running, portOf(s.node, chip, broken)))
 		}
 	}
 	if s.result(broken) == 0 {
@@ -94,7 +94,7 @@ func (s *Silicon) result(broken faults.Set) int {
 }
 
 // chipLine is `chip` and all values of one; a space in a value is written "~".
-func chipLine(c hardware.Chip, broken faults.Set, firmware string) string {
+func chipLine(c hardware.Chip, broken faults.Set, firmware string, p port) string {
 	state, code, result := "OK", "", 0
 	if broken.Hits("alarm", c.Phy) {
 		state, code = broken.Word("alarm", 2, "Alarm"), broken.Word("alarm", 1, "80E01801")
@@ -117,7 +117,7 @@ func chipLine(c hardware.Chip, broken faults.Set, firmware string) string {
 		{"result", result}, {"health", health[state]}, {"code", code},
 		{"used", used}, {"hbm", c.HBM}, {"ddr", c.DDR[c.Index%2]}, {"cores", c.AICores}, {"ctrlcpu", 6},
 		{"power", 936 + 3*c.Phy}, {"temp", 38 + c.Phy%5}, {"mcu_temp", 36 + c.Card%4},
-		{"firmware", firmware},
+		{"port", p.link}, {"weak", p.weak}, {"ip", p.address}, {"firmware", firmware},
 	}
 	var line strings.Builder
 	line.WriteString("chip")

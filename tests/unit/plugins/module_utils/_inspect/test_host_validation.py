@@ -14,7 +14,7 @@ import shutil
 import stat
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, hccn_tool, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_config
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -25,6 +25,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vn
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu_record import Record
 
 from support.host import crio as crio_host
+from support.host.hccn import Hccn
 from support.paths import UNIT
 
 RELEASE = "25.5.0-5.10.0-0123456789ab"
@@ -135,7 +136,8 @@ class Host:
         fs = str(self.root)
         options.setdefault("root", "/var/lib/Ascend")
         npu_smi = chips_npu_smi.NpuSmi(fs + "/var/lib/Ascend/driver", 2, lock=fs + "/run/npuops/npu-smi.lock", fallbacks=())
-        validation = host_validation.Validation(fs=fs, npu_smi=npu_smi, **options)
+        hccn = hccn_tool.HccnTool(fs + "/var/lib/Ascend/driver", lock=fs + "/run/npuops/hccn-tool.lock")
+        validation = host_validation.Validation(fs=fs, npu_smi=npu_smi, hccn_tool=hccn, **options)
         validation.run(lambda: self.daemon)
         return validation
 
@@ -161,6 +163,60 @@ def test_all_is_well(host):
     assert validation.valid and validation.firmware == "7.8.0.6.201"
     assert host_validation.summary(validation.results) == "all 20 checks passed"
     assert all(sorted(result) == ["expected", "message", "name", "ok", "seen"] for result in validation.results)
+
+
+# --- the network ports ---
+
+
+@pytest.fixture
+def hccn(host):
+    hccn = Hccn(host.root / "var/lib/Ascend/driver")
+    hccn.config(host.root)
+    host.spec()  # which mounts the file
+    return hccn
+
+
+def view(validation):
+    return host_validation._network_view(validation)
+
+
+def test_the_network_is_not_looked_at_by_default(host, hccn):
+    validation = host.validate()
+    assert failed(validation) == {} and hccn.calls == [] and view(validation) is None
+
+
+@pytest.mark.parametrize("mode", ["warn", "strict"])
+def test_a_network_that_works(host, hccn, mode):
+    validation = host.validate(network=mode)
+    assert failed(validation) == {} and validation.notes == []
+    assert view(validation)["mode"] == mode and [chip["address"] for chip in view(validation)["chips"]] == [
+        "10.20.0.10",
+        "10.20.0.11",
+    ]
+    assert len(validation.results) == 20 + (6 if mode == "strict" else 0)
+
+
+def test_a_stale_address_makes_the_host_invalid_if_that_is_wanted(host, hccn):
+    hccn.config(host.root, address_1="10.20.0.77")
+    validation = host.validate(network="warn")
+    assert validation.valid and failed(validation) == {}
+    (told,) = validation.notes
+    assert told.startswith("network_config: chip 1: address 10.20.0.11, the file has 10.20.0.77 (expected: each chip as in /etc")
+    assert [result["name"] for result in view(validation)["checks"] if not result["ok"]] == ["network_config"]
+    validation = host.validate(network="strict")
+    assert list(failed(validation)) == ["network_config"] and view(validation)["checks"] == []
+
+
+def test_ports_that_are_not_there(host):
+    """The driver has no hccn_tool."""
+    validation = host.validate(network="strict")
+    assert failed(validation) == {} and not view(validation)["roce"] and "hccn_tool" in view(validation)["reason"]
+
+
+def test_nothing_is_asked_of_chips_that_do_not_respond(host, hccn):
+    host.npu_smi("exit 187")
+    validation = host.validate(network="strict")
+    assert list(failed(validation)) == ["npu_smi"] and hccn.calls == [] and view(validation) is None
 
 
 def test_no_hook(host):

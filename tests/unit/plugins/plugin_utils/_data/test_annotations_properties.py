@@ -97,12 +97,22 @@ def test_what_is_written_can_be_read_again(record):
     assert all(written.get(name) is None for name in missing)
 
 
+# Of types with a shape of their own.
+SHAPED = (
+    (host_answers.Kernel, "6.6.0-145.x86_64"),
+    (host_answers.Address, "10.0.0.1"),
+    (host_answers.Link, "UP"),
+    (host_answers.NetworkMode, "warn"),
+)
+
+
 @st.composite
 def fitting(draw, kind, depth=0):
     """A value of a type of ``host_answers``; None for a shape of its own, which draws no value."""
     origin, inner = typing.get_origin(kind), typing.get_args(kind)
-    if kind == host_answers.Kernel:
-        return "6.6.0-145.x86_64"
+    for shaped, value in SHAPED:
+        if kind == shaped:
+            return value
     if origin is typing.Annotated:
         own = {str: "/x", int: 1, list[str]: ["7.0.0", "7.7.99"]}
         return own.get(inner[0], [] if typing.get_origin(inner[0]) is list else None)

@@ -84,6 +84,10 @@ def test_what_a_host_says(npu_host):
     ({"checks": [{"name": "chips", "ok": "no", "expected": "", "seen": "", "message": None}]}, "ok is a string, not true or false"),
     ({"checks": [{"ok": False}]}, "validation.checks[0].expected is missing"),
     ({"firmware_version": 7}, "validation.firmware_version is a number, not a string"),
+    ({"network": {"chips": [{"address": "10.0.0.1; reboot"}]}}, "address has 16 characters, which is more than 15"),
+    ({"network": {"chips": [{"address": "$(reboot)"}]}}, "address is '$(reboot)', which is not an IPv4 address"),
+    ({"network": {"chips": [{"chip": -1}]}}, "validation.network.chips[0].chip is -1"),
+    ({"network": {"mode": "off"}}, "validation.network.mode is 'off', which this version does not know"),
 ])  # fmt: skip
 def test_a_validation_that_nobody_could_read(validation, why):
     assert why in host_answers.why_not({}, validation)
