@@ -214,8 +214,8 @@ DEFECTS = (
         "begun-and-left",
         "The plan does not look at the record of a maintenance that a dead run left.",
         "_plan/node_verdict.py",
-        "verdict = _in_flight(entry, node, settings, now, wave) or _unreadable(entry, node)",
-        "verdict = _unreadable(entry, node)",
+        "    Rule(IN_FLIGHT, _is_in_maintenance),\n",
+        "",
     ),
     Defect(
         "silent-beside-a-frozen-host",
