@@ -9,8 +9,8 @@ be hung in the kernel, so it does not wait for what cannot end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
@@ -26,6 +26,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 
 class Recovered(Exception):
     """The chips answer again, before the reboot."""
+
+    message = "Its chips respond again."
+    details: Mapping[str, Any] = {}
 
 
 class Purpose(Protocol):
@@ -128,7 +131,7 @@ class Recovery:
         if wedged_annotation.of(node) is None:
             if recovery_guards.left(node):
                 return  # only its cordon is to be given back
-            raise NotDue(maintenance_outcome.ANSWERS, "Its chips respond again.")
+            raise NotDue(maintenance_outcome.ANSWERS, Recovered.message)
         why = self._guards.tired(node, now)
         if why:
             raise NotDue(maintenance_outcome.GIVEN_UP, why)
