@@ -94,13 +94,13 @@ class Invalid(NpuError):
 @dataclasses.dataclass(frozen=True)
 class MaintenanceRequest:
     """What this run wants of the node. ``target``: {version, release, digest, firmware}, or {} for a recovery; ``purpose``:
-    Upgrade, or a Recovery."""
+    Upgrade or Recovery."""
 
     node: str
     run: str
     reason: str = maintenance_record.UPGRADE_REASON
     target: Target = dataclasses.field(default_factory=dict)
-    purpose: maintenance_purpose.Purpose = maintenance_purpose.Upgrade
+    purpose: maintenance_purpose.Purpose = maintenance_purpose.Upgrade()
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
