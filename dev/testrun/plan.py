@@ -67,8 +67,8 @@ CHECKS = {
 SLOW_CHECKS = {"ansible-newest": 60}
 # What an ansible-core, or a kubernetes.core, can break.
 WITH_ANSIBLE = (
-    *(f"tests/unit/{name}" for name in ("extensions", "playbooks", "roles", "meta")),
-    *(f"tests/unit/plugins/{name}" for name in ("action", "filter", "inventory")),
+    *(f"tests/unit/{name}" for name in ("ansible", "extensions", "roles", "meta")),
+    *(f"tests/unit/plugins/{name}" for name in ("action", "filter")),
     *(f"tests/unit/plugins/plugin_utils/_{name}" for name in ("action", "data", "kube", "package", "settings")),
 )
 # At which calls test_crash.py kills the controller in `make test`: those that matter most, one on each node.

@@ -106,7 +106,7 @@ class ActionModule(ClusterAction):
         cluster = kube_client.connect(params)
         clock = cluster.clock
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
-        purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade
+        purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade()
         if not recovers and not params["target"]:
             raise NpuError("target is missing: an upgrade needs to know the release.")
         pods = drain_policy.DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])

@@ -19,14 +19,8 @@ description:
   - The CDI spec stays where there is one, because containers that were started with it need it when they restart.
 extends_documentation_fragment:
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.full
   - npuops.ascend.attributes.host
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
 options:
   state:
     description:

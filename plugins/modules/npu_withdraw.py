@@ -26,15 +26,9 @@ description:
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
+  - npuops.ascend.attributes.full
   - npuops.ascend.attributes.cluster
   - npuops.ascend.settings
-attributes:
-  check_mode:
-    support: full
-  diff_mode:
-    support: full
-  idempotent:
-    support: full
 options:
   hosts:
     description: The hosts to remove, as P(npuops.ascend.npu_hosts#filter) returns them.

@@ -36,11 +36,11 @@ class Defect:
 
 DEFECTS = (
     Defect(
-        "goes-on-with-anything",
-        "A rollback takes up the record of an upgrade and goes on with it: it rolls forward.",
-        "_maintenance/begin.py",
-        "other = maintenance_record.reason_of(found) != self._request.reason",
-        "other = False",
+        "takes-anothers-end-for-its-own",
+        "A run that has cleared away what another one had begun ends with that, and says that its own is done.",
+        "_maintenance/steps.py",
+        "return None if more else outcome",
+        "return outcome",
     ),
     Defect(
         "no-record-no-trial",
@@ -143,9 +143,9 @@ DEFECTS = (
     Defect(
         "no-second-look-at-pods",
         "Pods that came back since the drain are rebooted with the host.",
-        "_maintenance/cycle.py",
-        '        count = self._work.pods.evict_returned(MOST_RETURNS)\n        if count:\n            self._work.say("pods that had come back gone',
-        '        count = 0\n        if count:\n            self._work.say("pods that had come back gone',
+        "_maintenance/steps.py",
+        '    count = work.pods.evict_returned(MOST_RETURNS)\n    if count:\n        work.say("pods that had come back gone',
+        '    count = 0\n    if count:\n        work.say("pods that had come back gone',
     ),
     Defect(
         "old-generation",
@@ -178,21 +178,21 @@ DEFECTS = (
     Defect(
         "nothing-confirmed",
         "The driver is called good without having been confirmed on the host.",
-        "_maintenance/cycle.py",
-        'if to.get("release") is not None and not self._check.confirm(to["release"], self._boot_id):',
-        "if False:",
+        "_maintenance/steps.py",
+        "confirmed = release is None or Check(work).confirm(release, boot_id)",
+        "confirmed = True",
     ),
     Defect(
         "components-let-run",
         "A node on its way back waits for components to leave that nobody has told to.",
-        "_maintenance/cycle.py",
-        "        if labels:\n            # Somebody let them run since",
-        "        if False:\n            # Somebody let them run since",
+        "_maintenance/rollback_step.py",
+        "    if labels:\n        # Somebody let them run since",
+        "    if False:\n        # Somebody let them run since",
     ),
     Defect(
         "left-cordoned-by-nobody",
         "A cordon of ours whose record is gone counts as somebody else's.",
-        "_maintenance/cycle.py",
+        "_maintenance/steps.py",
         "ours = maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER",
         "ours = False",
     ),
@@ -214,8 +214,8 @@ DEFECTS = (
         "begun-and-left",
         "The plan does not look at the record of a maintenance that a dead run left.",
         "_plan/node_verdict.py",
-        "verdict = _in_flight(entry, node, settings, now, wave) or _unreadable(entry, node)",
-        "verdict = _unreadable(entry, node)",
+        "    Rule(IN_FLIGHT, _is_in_maintenance),\n",
+        "",
     ),
     Defect(
         "silent-beside-a-frozen-host",
@@ -248,8 +248,8 @@ DEFECTS = (
     Defect(
         "firmware-as-the-record-says",
         "A run writes the firmware that a record asks for, though its own settings keep that of the chips.",
-        "_maintenance/cycle.py",
-        "if not same_driver(release, self._request.release) or wanted != self._request.firmware:",
+        "_maintenance/firmware_write.py",
+        "if not same_driver(release, work.request.release) or wanted != work.request.firmware:",
         "if False:",
     ),
     Defect(

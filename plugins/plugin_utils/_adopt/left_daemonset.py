@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import ON_DELETE, strategy_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import (
     ANNOTATION_ADOPTION,
@@ -56,7 +57,7 @@ def is_held(daemonset: Object, expression: Object) -> bool:
     """Whether it is kept off nodes by ``expression``, MOVING or ASIDE, and Kubernetes replaces none of its pods by itself."""
     return (
         ANNOTATION_ADOPTION in kube_client.annotations(daemonset)
-        and (daemonset["spec"].get("updateStrategy") or {}).get("type") == "OnDelete"
+        and strategy_of(daemonset).get("type") == "OnDelete"
         and is_restricted(daemonset, expression)
     )
 
@@ -69,11 +70,11 @@ def holding(daemonset: Object, expression: Object) -> Object:
     ] or [{"matchExpressions": [expression]}]
     annotations = {}
     if ANNOTATION_ADOPTION not in kube_client.annotations(daemonset):
-        annotations[ANNOTATION_ADOPTION] = json.dumps(daemonset["spec"].get("updateStrategy") or {"type": "RollingUpdate"})
+        annotations[ANNOTATION_ADOPTION] = json.dumps(strategy_of(daemonset))
     return {
         "metadata": {"resourceVersion": daemonset["metadata"]["resourceVersion"], "annotations": annotations},
         "spec": {
-            "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
+            "updateStrategy": ON_DELETE,
             "template": {"spec": {"affinity": {"nodeAffinity": {_REQUIRED: {"nodeSelectorTerms": terms}}}}},
         },
     }

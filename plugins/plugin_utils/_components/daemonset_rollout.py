@@ -28,7 +28,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.held_dae
     back_to_kubernetes,
     fingerprint_of,
     is_as_left,
-    strategy_of,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import (
@@ -41,6 +40,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_watch import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import strategy_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyKindCluster, Object
 

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import revisions as components_revisions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_failure
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_progress import ANNOTATION, Progress, progress_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import ON_DELETE, strategy_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 # Every status that Kubernetes writes into the DaemonSet is a conflict.
@@ -73,7 +74,7 @@ class HeldDaemonSet:
             },
             "spec": {
                 "template": dict(template, **{"$patch": "replace"}),
-                "updateStrategy": {"type": "OnDelete", "rollingUpdate": None},
+                "updateStrategy": ON_DELETE,
             },
         }
         return self._cluster.request(
@@ -130,7 +131,8 @@ class HeldDaemonSet:
 
     def as_stored(self, actual: Object, patch: Object | None, template: Object | None = None) -> Object:
         """The template as the API server would have it after the merge patch."""
-        merged = _merged(template or actual["spec"]["template"], ((patch or {}).get("spec") or {}).get("template") or {})
+        change = ((patch or {}).get("spec") or {}).get("template") or {}
+        merged = kube_objects.merged(template or actual["spec"]["template"], change)
         body = {"spec": {"template": dict(merged, **{"$patch": "replace"})}}
         stored = self._cluster.request("patch", self.path, body=body, content_type=_STRATEGIC, dry_run="All")
         return stored["spec"]["template"]
@@ -145,10 +147,6 @@ def back_to_kubernetes(strategy: Object) -> Object:
     return {"metadata": {"annotations": {ANNOTATION: None}}, "spec": {"updateStrategy": strategy}}
 
 
-def strategy_of(daemonset: Object) -> Object:
-    return daemonset["spec"].get("updateStrategy") or {"type": "RollingUpdate"}
-
-
 def fingerprint_of(daemonset: Object) -> str:
     return components_revisions.fingerprint(daemonset["spec"]["template"])
 
@@ -157,16 +155,3 @@ def _last_manager(daemonset: Object) -> str:
     entries = [entry for entry in daemonset["metadata"].get("managedFields") or [] if entry.get("subresource") != "status"]
     last: Object = max(entries, key=lambda entry: entry.get("time") or "", default={})
     return rollout_failure.printable(last.get("manager") or "unknown", 64)
-
-
-def _merged(target: Any, patch: Any) -> Any:
-    """A JSON merge patch (RFC 7386), applied."""
-    if not isinstance(patch, dict):
-        return patch
-    merged = dict(target) if isinstance(target, dict) else {}
-    for key, value in patch.items():
-        if value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = _merged(merged.get(key), value)
-    return merged

@@ -39,6 +39,14 @@ _PULL_NEVER = re.compile(r"not found|manifest unknown", re.I)
 _SECOND_TRY = 30
 
 
+# The update strategy, as a merge patch, with which Kubernetes replaces no pod by itself.
+ON_DELETE: Object = {"type": "OnDelete", "rollingUpdate": None}
+
+
+def strategy_of(daemonset: Object) -> Object:
+    return daemonset["spec"].get("updateStrategy") or {"type": "RollingUpdate"}
+
+
 def wait(
     cluster: kube_client.Cluster,
     daemonsets: Objects,

@@ -12,14 +12,28 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Outdated, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue, Outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, Target
+
+# What install and people put on a node, for a Node object that was made anew.
+_LASTING_LABELS = (
+    kube_client.LABEL_PRESENT,
+    kube_client.LABEL_CHIP,
+    kube_client.LABEL_DRIVER_VERSION,
+    kube_client.LABEL_FIRMWARE_VERSION,
+    "accelerator",
+    "workerselector",
+    "node-role.kubernetes.io/worker",
+    "host-arch",
+    maintenance_record.LABEL_KEEP_CORDONED,
+    maintenance_record.LABEL_REQUESTED,
+)
 
 
 class Adoption:
@@ -52,7 +66,6 @@ class Adoption:
             return Change(record, maintenance_record.reboot_required_label(node, record), cordon=True)
 
         self._log.write(decide)
-        self._work.clears = not stays
         text = "its host runs %s on trial, and there is no record of it: " % tried["version"]
         self._work.say(text + ("validates it" if stays else "goes back to %s" % before["version"]))
 
@@ -66,6 +79,31 @@ class Adoption:
             # A reboot that is on its way takes place, but shall try nothing.
             self._work.host.withdrawn(self._log.own["generation"])
         return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is missing.")
+
+    def drop(self, exc: Outdated) -> Outcome | None:
+        """End the maintenance whose record is older than the host, as one whose record is gone: what the host says counts. Its
+        approval was used long ago."""
+        if maintenance_host_side.on_trial(exc.view) and not self._request.purpose.recovers:
+            self.adopt_trial(exc.view, lost=True)
+            return None
+        self._log.step(self._log.own["step"], approval=None)
+        return Ending(self._work).give_back(FAILED, exc.message)
+
+    def record_again(self) -> None:
+        """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""
+        self._work.say("the Node object was recreated: writes the record again")
+        previous = kube_client.labels(self._log.previous)
+        labels: LabelChanges = {name: previous[name] for name in _LASTING_LABELS if name in previous}
+        labels[kube_client.LABEL_COMPONENTS] = previous.get(kube_client.LABEL_COMPONENTS)
+
+        def change_of(node: Object, record: Record) -> Change:
+            record.update(uid=node["metadata"].get("uid"), heartbeat=self._log.now())
+            if maintenance_record.intended(record):
+                return Change(record, labels, cordon=True)
+            record["step"] = maintenance_record.CORDON
+            return Change(record, labels)
+
+        self._log.adopt_new_node(change_of)
 
     def _record(self, node: Object, view: View, before: Target, target: Target, step: str, lost: bool) -> Record:
         """``lost``: the cordon is that maintenance's, and so are the paused components."""

@@ -18,7 +18,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
-    Outdated,
     Skipped,
     Work,
     check_skip,
@@ -76,15 +75,6 @@ class Beginning:
             return self._work.outcome(exc.outcome, exc.reason)
         return self.begin()
 
-    def drop(self, exc: Outdated) -> Outcome | None:
-        """End the maintenance whose record is older than the host, as one whose record is gone: what the host says counts. Its
-        approval was used long ago."""
-        if maintenance_host_side.on_trial(exc.view) and not self._purpose.recovers:
-            self._adoption.adopt_trial(exc.view, lost=True)
-            return None
-        self._log.step(self._log.own["step"], approval=None)
-        return Ending(self._work).give_back(FAILED, exc.message)
-
     def begin(self) -> Outcome | None:
         """A maintenance of this run's own: None, or the outcome when there is to be none."""
         try:
@@ -112,7 +102,6 @@ class Beginning:
         # Nothing is wanted any more: the version was set back, say.
         pointless = not self._purpose.recovers and self._request.release is None
         if maintenance_record.intended(found):
-            self._work.clears = other or maintenance_record.TURNED in (found.get("times") or {})
             self._go_on(found)
             return None
         if not other and not pointless:

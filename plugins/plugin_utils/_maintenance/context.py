@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -25,15 +26,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import appro
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, Job, Target
-
-# The way forth.
-ORDER = (*maintenance_record.BEFORE_INTENT, maintenance_record.VALIDATION, maintenance_record.UNCORDON)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, Job, Target
 
 POLL = 2.0  # seconds
 IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
 HALT_SECONDS = 30  # after which somebody who waits looks for a halt again
 TELL = 60  # seconds after which what is waited for is told again
+COMPONENTS_LIMIT = 120  # seconds until paused components have left
+MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evicted again
 
 
 # They make what empties the node, and the user's own pod on it, of (cluster, beat, say).
@@ -41,8 +41,29 @@ MakeDrain = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], Dr
 MakeSmokePod = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], SmokePod]
 
 
+class Course(enum.Enum):
+    """Where the record that this run works on is going. All but the first clear it away: what this run wants begins after it."""
+
+    FORWARD = "to what this run wants"
+    TO_BE_TURNED = "to something else, as far as is known, and its reboot is certain"
+    AS_BEGUN = "to something else, which the host has confirmed: so it ends there"
+    TURNED = "back to what the host has confirmed"
+
+
+@dataclasses.dataclass
+class Remembered:
+    """What this run remembers of the record that it works on, and that is not on the Node: who continues it finds it out again."""
+
+    confirmed_its_own: bool = False  # whether the host has confirmed the driver of a record that is to be turned
+    asked: bool = False  # whether the intent is this run's own
+    boot_id: str | None = None  # of the boot whose driver this run validates
+
+
 class Uncordoned(Exception):
     """Somebody uncordoned the node before its reboot was certain."""
+
+    message = "the node was uncordoned; starting over"
+    details: Mapping[str, Any] = {}
 
 
 class Skipped(NpuError):
@@ -73,13 +94,13 @@ class Invalid(NpuError):
 @dataclasses.dataclass(frozen=True)
 class MaintenanceRequest:
     """What this run wants of the node. ``target``: {version, release, digest, firmware}, or {} for a recovery; ``purpose``:
-    Upgrade, or a Recovery."""
+    Upgrade or Recovery."""
 
     node: str
     run: str
     reason: str = maintenance_record.UPGRADE_REASON
     target: Target = dataclasses.field(default_factory=dict)
-    purpose: maintenance_purpose.Purpose = maintenance_purpose.Upgrade
+    purpose: maintenance_purpose.Purpose = maintenance_purpose.Upgrade()
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
@@ -166,8 +187,7 @@ class Work:
         self.host = HostSide(host, self.log, clock, self.say)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
-        # Whether the record was begun for something else: it comes to an end before what this run wants begins.
-        self.clears = False
+        self.remembered = Remembered()
         # Of the record that was taken up, until its host has been compared with it; and what the host said then, if it answered.
         self.found_generation: int | None = None
         self.found_view: View | None = None
@@ -210,6 +230,13 @@ class Work:
 
     # --- looking ---
 
+    @property
+    def course(self) -> Course:
+        record = self.log.own
+        if maintenance_record.reason_of(record) != self.request.reason:
+            return Course.AS_BEGUN if self.remembered.confirmed_its_own else Course.TO_BE_TURNED
+        return Course.TURNED if self.marked(TURNED) else Course.FORWARD
+
     def components(self) -> str | None:
         return kube_client.labels(self.log.node).get(kube_client.LABEL_COMPONENTS)
 
@@ -218,6 +245,13 @@ class Work:
         paused = self.marked(PAUSED) and self.components() == "paused"
         return {kube_client.LABEL_COMPONENTS: "enabled"} if paused else {}
 
+    def pausing(self) -> tuple[Labels, dict[str, str]]:
+        """(labels, times of the record) with which the components leave; ({}, as they are) when they do not run."""
+        times = dict(self.log.own["times"])
+        if self.components() != "enabled":
+            return {}, times
+        return {kube_client.LABEL_COMPONENTS: "paused"}, dict(times, **{PAUSED: self.log.now()})
+
     def marked(self, mark: str) -> bool:
         return mark in self.log.own["times"]
 
@@ -225,8 +259,7 @@ class Work:
         """Whether this run wants another driver than the one on which the record ends, which it may have found, or firmware that
         the record does not ask for and the chips do not run. Asks the host."""
         to, request = self.log.own["to"], self.request
-        goes_on = self.clears or maintenance_record.reason_of(self.log.own) == request.reason
-        if goes_on and request.release and not same_driver(request.release, to.get("release")):
+        if request.release and not same_driver(request.release, to.get("release")):
             return True
         return request.firmware != to.get("firmware") and self.lacks_firmware() is not None
 

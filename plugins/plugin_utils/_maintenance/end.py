@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
@@ -163,13 +163,13 @@ class Ending:
         self._work.say("left cordoned: %s" % reason, record["step"])
         return self._work.outcome(FAILED, reason)
 
-    def halt(self, exc: NpuError) -> Outcome:
+    def halt(self, problem: str) -> Outcome:
         """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
         step, node = self._log.own["step"], self._request.node
-        why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(exc.message))
+        why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(problem))
         self._slots.halt("the run " + self._request.run, why, self._log.own["reason"], node)
-        self._log.step(step, failure=exc.message)
-        self._work.say("halted: %s" % exc.message)
+        self._log.step(step, failure=problem)
+        self._work.say("halted: %s" % problem)
         return self._work.outcome(HALTED, why)
 
     def _failures(self) -> int:

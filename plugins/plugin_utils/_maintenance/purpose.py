@@ -9,8 +9,8 @@ be hung in the kernel, so it does not wait for what cannot end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
@@ -27,96 +27,59 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 class Recovered(Exception):
     """The chips answer again, before the reboot."""
 
+    message = "Its chips respond again."
+    details: Mapping[str, Any] = {}
 
-class Purpose(Protocol):
-    """Upgrade, or a Recovery."""
 
-    @property
-    def recovers(self) -> bool:
-        """Whether it is a recovery."""
+class Purpose:
+    """What upgrades and recoveries say of a node, as far as they do not say otherwise."""
 
-    @property
-    def most_at_once(self) -> int | None:
-        """How many nodes at once, but for the slots; 0 = any number, None: the slots alone say."""
+    recovers = False  # whether it is a recovery
+    most_at_once: int | None = None  # how many nodes at once, but for the slots; 0 = any number, None: the slots alone say
 
-    def check_due(self, node: Object, now: float, /) -> None:
+    def check_due(self, node: Object, now: float) -> None:
         """Raise NotDue when there is nothing to be done to the node."""
 
-    def check_fleet(self, nodes: Callable[[], Iterable[Object]], now: float, /) -> None:
+    def check_fleet(self, nodes: Callable[[], Iterable[Object]], now: float) -> None:
         """Raise NotDue when the state of all nodes forbids to begin with this one. ``nodes()`` lists them."""
 
-    def check_host(self, node: Object, view: View, /) -> None:
+    def check_host(self, node: Object, view: View) -> None:
         """Raise NotDue when the host says that there is nothing to be done now."""
 
-    def check_still_due(self, node: Object, /) -> None:
+    def check_still_due(self, node: Object) -> None:
         """Raise Recovered when there is nothing to be done any more; asked until the reboot is certain."""
 
-    def needs_reboot(self, node: Object, /) -> bool:
+    def needs_reboot(self, _node: Object) -> bool:
         """Whether the node still needs the reboot for which it was drained."""
+        return True
 
-    def begin(self, record: Record, node: Object, view: View, now: str, /) -> Record:
+    def begin(self, record: Record, _node: Object, _view: View, _now: str) -> Record:
         """The first record, made fit."""
+        return record
 
-    def intend(self, record: Record, now: str, /) -> Record:
+    def intend(self, record: Record, _now: str) -> Record:
         """The record with which the reboot becomes certain, made fit."""
+        return record
 
-    def approval_not_before(self, node: Object, /) -> float | None:
+    def approval_not_before(self, _node: Object) -> float | None:
         """Seconds since 1970: an older approval was for something else. None: any will do."""
+        return None
 
-    def state_after(self, record: Record, state: str | None, /) -> str | None:
+    def state_after(self, _record: Record, state: str | None) -> str | None:
         """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
+        return state
 
 
-class Upgrade:
-    recovers = False
-    most_at_once = None  # but for the slots
-
-    @staticmethod
-    def check_due(node: Object, _now: float) -> None:
-        """Raise NotDue when there is nothing to be done to the node."""
+class Upgrade(Purpose):
+    def check_due(self, node: Object, now: float) -> None:
         state = maintenance_record.state(node)
         if state is None:
             raise NotDue(maintenance_outcome.UP_TO_DATE)
         if state == maintenance_record.FAILED:
             raise NotDue(maintenance_outcome.FAILED, _failed_before(node))
 
-    @staticmethod
-    def check_fleet(_nodes: Callable[[], Iterable[Object]], _now: float) -> None:
-        """Raise NotDue when the state of all nodes forbids to begin with this one. ``nodes()`` lists them."""
 
-    @staticmethod
-    def check_host(_node: Object, _view: View) -> None:
-        """Raise NotDue when the host says that there is nothing to be done now."""
-
-    @staticmethod
-    def check_still_due(_node: Object) -> None:
-        """Raise Recovered when there is nothing to be done any more; asked until the reboot is certain."""
-
-    @staticmethod
-    def needs_reboot(_node: Object) -> bool:
-        return True
-
-    @staticmethod
-    def begin(record: Record, _node: Object, _view: View, _now: str) -> Record:
-        """The first record, made fit."""
-        return record
-
-    @staticmethod
-    def intend(record: Record, _now: str) -> Record:
-        """The record with which the reboot becomes certain, made fit."""
-        return record
-
-    @staticmethod
-    def approval_not_before(_node: Object) -> float | None:
-        return None
-
-    @staticmethod
-    def state_after(_record: Record, state: str | None) -> str | None:
-        """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
-        return state
-
-
-class Recovery:
+class Recovery(Purpose):
     recovers = True
 
     def __init__(self, guards: recovery_guards.Guards) -> None:
@@ -128,7 +91,7 @@ class Recovery:
         if wedged_annotation.of(node) is None:
             if recovery_guards.left(node):
                 return  # only its cordon is to be given back
-            raise NotDue(maintenance_outcome.ANSWERS, "Its chips respond again.")
+            raise NotDue(maintenance_outcome.ANSWERS, Recovered.message)
         why = self._guards.tired(node, now)
         if why:
             raise NotDue(maintenance_outcome.GIVEN_UP, why)
@@ -155,8 +118,7 @@ class Recovery:
         if self.needs_reboot(node) and wedged_annotation.of(node) is None:
             raise Recovered()
 
-    @staticmethod
-    def needs_reboot(node: Object) -> bool:
+    def needs_reboot(self, node: Object) -> bool:
         return wedged_annotation.of(node) is not None or not recovery_guards.left(node)
 
     def begin(self, record: Record, node: Object, view: View, now: str) -> Record:
@@ -167,15 +129,13 @@ class Recovery:
         step = maintenance_record.VALIDATION
         return dict(record, step=step, boot_id=view["boot_id"], unschedulable=False, times=dict(record["times"], **{step: now}))
 
-    @staticmethod
-    def intend(record: Record, now: str) -> Record:
+    def intend(self, record: Record, now: str) -> Record:
         return dict(record, recoveries=record["recoveries"] + [now])
 
     def approval_not_before(self, node: Object) -> float | None:
         return self._guards.approval_not_before(node)
 
-    @staticmethod
-    def state_after(record: Record, _state: str | None) -> str | None:
+    def state_after(self, record: Record, _state: str | None) -> str | None:
         return record.get("due")
 
 
@@ -185,8 +145,7 @@ REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will rep
 _PLAYBOOKS: dict[str | None, str] = {maintenance_record.RECOVERY_REASON: "heal", maintenance_record.ROLLBACK_REASON: "rollback"}
 
 
-def of_record(record: Record) -> type[Upgrade | Recovery]:
-    """Upgrade or Recovery, as a class."""
+def of_record(record: Record) -> type[Purpose]:
     return Recovery if record.get("reason") == maintenance_record.RECOVERY_REASON else Upgrade
 
 

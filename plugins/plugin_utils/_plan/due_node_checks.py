@@ -11,39 +11,31 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_h
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import staging
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import firmware as rollout_firmware
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.driver_contents import DriverContents
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import Lookups, RolloutSettings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.snapshot import FleetSnapshot
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import Lookups
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
 
-def check(
-    entry: PlannedNode,
-    node: Object,
-    target: dict[str, Any],
-    validation: Validation,
-    snapshot: FleetSnapshot,
-    settings: RolloutSettings,
-    lookups: Lookups,
-    sizes: ImageSizes,
-) -> None:
+def check(entry: PlannedNode, node: Object, target: dict[str, Any], plan: PlanContext) -> None:
     """Adds reasons and notes to a node that is due, ``node``, for a driver that it is to get, ``target``."""
+    settings, lookups = plan.settings, plan.lookups
     if not entry.driver.get("managed"):
         entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
     if vnpu_pause.is_paused(node):
         entry.reasons.append("its virtual NPUs are being changed; if no install is running, run npuops.ascend.install first")
-    _check_health(entry, validation)
-    _check_space(entry, target, sizes)
-    _check_support(entry, node, target, validation, lookups)
+    _check_health(entry)
+    _check_space(entry, target, plan.contents)
+    _check_support(entry, node, target, lookups)
     rollout_firmware.check(entry, target, settings)
-    _check_trains(entry, target, snapshot, settings)
+    _check_trains(entry, target, plan)
     if lookups.white_list is not None:
         images = [target["image"]] + [one["image"] for one in entry.checked.other_kernels]
         entry.reasons += [problem for problem in map(lookups.white_list, filter(None, images)) if problem]
@@ -53,7 +45,7 @@ def check(
     own = kube_client.boot_id(node)
     if own and own == lookups.own_boot_id:
         entry.reasons.append("Ansible itself runs on it and would not survive the reboot; run it elsewhere")
-    entry.registry = snapshot.registry_nodes.get(entry.node_name)
+    entry.registry = plan.snapshot.registry_nodes.get(entry.node_name)
     if entry.registry:
         entry.notes.append("%s runs on it: it goes last, when all images are staged" % entry.registry)
     loaded = entry.loaded_version
@@ -78,18 +70,18 @@ def check(
         )
 
 
-def _check_health(entry: PlannedNode, validation: Validation) -> None:
+def _check_health(entry: PlannedNode) -> None:
     """An upgrade of a host that is ill would look as if the new driver were to blame."""
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
-    entry.notes += _chips(entry, validation, "; the upgrade fails only if they, or others, are worse afterwards")
-    wrong = [check for check in validation.get("checks") or [] if not check["ok"]]
+    entry.notes += _chips(entry, "; the upgrade fails only if they, or others, are worse afterwards")
+    wrong = [check for check in entry.validation.get("checks") or [] if not check["ok"]]
     wrong.sort(key=lambda check: check["name"] != "driver_ready")
     if wrong:
         told = "its current driver fails validation: %(name)s is %(seen)s, expected %(expected)s. %(message)s" % wrong[0]
-    elif validation.get("msg") and "checks" not in validation:
-        told = "its current driver could not be validated: %s" % one_line(validation.get("msg"))
+    elif entry.validation.get("msg") and "checks" not in entry.validation:
+        told = "its current driver could not be validated: %s" % one_line(entry.validation.get("msg"))
     else:
         return
     if entry.requested:
@@ -101,7 +93,7 @@ def _check_health(entry: PlannedNode, validation: Validation) -> None:
         )
 
 
-def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) -> None:
+def _check_space(entry: PlannedNode, target: dict[str, Any], contents: DriverContents) -> None:
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     # Of other kernels, images are about as large.
     images = sum(release not in staged for release in [target["release"]] + [one["release"] for one in entry.checked.other_kernels])
@@ -114,11 +106,11 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) 
         if entry.firmware_space:
             what = "the packages" if images else "the firmware package"
     elif target["image"]:
-        size = sizes.of(entry)
-        if isinstance(size, NpuError):
-            entry.reasons.append(one_line(size.message))
+        try:
+            needed = staging.space_needed(contents.image_size(entry) * images)
+        except NpuError as exc:
+            entry.reasons.append(one_line(exc.message))
             return
-        needed = staging.space_needed(size * images)
     else:
         return
     disk = entry.facts.get("disk") or {}
@@ -129,10 +121,10 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], sizes: ImageSizes) 
         )
 
 
-def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], validation: Validation, lookups: Lookups) -> None:
+def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], lookups: Lookups) -> None:
     staged = (entry.facts.get("upgrade") or {}).get("staged") or {}
     declared = (staged.get(target["release"]) or {}).get("firmware")
-    firmware = validation.get("firmware_version") or entry.facts.get("firmware_version")
+    firmware = entry.validation.get("firmware_version") or entry.facts.get("firmware_version")
     # What the chips run after the reboot.
     if entry.firmware:
         firmware = entry.firmware["to"]
@@ -144,10 +136,10 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], val
     entry.notes += notes
 
 
-def _check_trains(entry: PlannedNode, target: dict[str, Any], snapshot: FleetSnapshot, settings: RolloutSettings) -> None:
+def _check_trains(entry: PlannedNode, target: dict[str, Any], plan: PlanContext) -> None:
     """Whether the MindCluster that the node runs supports the driver. It keeps no node from going back, nor from a reboot."""
-    told_only = settings.reason == maintenance_record.ROLLBACK_REASON or target["version"] == entry.loaded_version
-    for train in snapshot.trains.on(entry.node_name):
+    told_only = plan.settings.reason == maintenance_record.ROLLBACK_REASON or target["version"] == entry.loaded_version
+    for train in plan.snapshot.trains.on(entry.node_name):
         reasons, notes = mindcluster_support.judge_train(
             train, target["version"], (entry.facts.get("family") or {}).get("name"), deployed=True
         )
@@ -155,36 +147,17 @@ def _check_trains(entry: PlannedNode, target: dict[str, Any], snapshot: FleetSna
         entry.reasons += [] if told_only else reasons
 
 
-def trouble(entry: PlannedNode, validation: Validation) -> list[str]:
+def trouble(entry: PlannedNode) -> list[str]:
     """What is wrong with a host that has its driver already; an upgrade does nothing about it. [note], [] when all is well."""
     if entry.wedged:
         return ["its driver no longer responds (%s): npuops.ascend.heal" % kube_client.ANNOTATION_WEDGED]
-    if validation.get("valid") is False:
-        return ["its driver fails validation: %s" % one_line(validation.get("msg"))]
-    return _chips(entry, validation)
+    if entry.validation.get("valid") is False:
+        return ["its driver fails validation: %s" % one_line(entry.validation.get("msg"))]
+    return _chips(entry)
 
 
-def _chips(entry: PlannedNode, validation: Validation, consequence: str = "") -> list[str]:
+def _chips(entry: PlannedNode, consequence: str = "") -> list[str]:
     """The chips that are missing, and those that are not OK, each as a note; ``consequence``: what the latter mean for the run."""
     missing = missing_chips.missing(entry.facts, entry.checked.config.get("chips"))
-    ill = chip_health.told(validation.get("chip_health") or [])
+    ill = chip_health.told(entry.validation.get("chip_health") or [])
     return [text for text in (missing, "chips that are not OK: %s%s" % (ill, consequence) if ill else None) if text]
-
-
-class ImageSizes:
-    """Sizes of images, each asked for once."""
-
-    def __init__(self, lookups: Lookups) -> None:
-        self._lookups = lookups
-        self._known: dict[tuple[Any, ...], int | NpuError] = {}
-
-    def of(self, entry: PlannedNode) -> int | NpuError:
-        """Bytes, or an NpuError."""
-        checked = entry.checked
-        key = (checked.image, checked.digest, entry.facts.get("machine"))
-        if key not in self._known:
-            try:
-                self._known[key] = self._lookups.size(checked.image or "", checked.digest or "", checked.config, key[2])
-            except NpuError as exc:
-                self._known[key] = exc
-        return self._known[key]

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import Lookups, RolloutSettings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.room import Room
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.snapshot import FleetSnapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
@@ -18,9 +18,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_vie
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import BLOCKED
 
 
-def simulate(due: Sequence[PlannedNode], snapshot: FleetSnapshot, room: Room, settings: RolloutSettings, lookups: Lookups) -> None:
+def simulate(due: Sequence[PlannedNode], room: Room, plan: PlanContext) -> None:
     """Who cannot leave, and who would find no other place. Blocks entries, unless the drain may get past what keeps their pods."""
-    policy = settings.policy
+    policy, snapshot, lookups = plan.settings.policy, plan.snapshot, plan.lookups
     found: dict[str | None, list[pod_blocker.Blocker]] = {}
     open_pods: list[pod_view.Pod] = []
     for entry in due:

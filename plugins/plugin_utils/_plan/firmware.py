@@ -8,87 +8,28 @@ Firmware does not return with the driver: what a failed upgrade returns to must 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware as driver_firmware
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, StagedFirmware, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.driver_contents import DriverContents
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import Lookups, RolloutSettings
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import firmware_package
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.firmware_package import FirmwareContents
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import ON_TRIAL
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import RolloutSettings
 
 KEEP, MATCH = "keep", "match"
 
-_T = TypeVar("_T")
 
-
-class Firmware:
-    """The firmware of driver images and of firmware packages, each asked for once."""
-
-    def __init__(self, lookups: Lookups) -> None:
-        self._lookups = lookups
-        self._images: dict[tuple[Any, ...], Brings | NpuError | None] = {}
-        self._packages: dict[tuple[Any, ...], FirmwareContents | NpuError] = {}
-
-    def of(self, entry: PlannedNode, release: str) -> Brings | None:
-        """What the node gets with its driver, staged as ``release`` if it is; None for nothing. Raises NpuError."""
-        staged = ((entry.facts.get("upgrade") or {}).get("staged") or {}).get(release)
-        if entry.checked.package:
-            # What an earlier run has staged does not count by itself: the settings say what is to be there.
-            return self._of_package(entry, (staged or {}).get("brings"))
-        return staged.get("brings") if staged else self._of_image(entry)
-
-    def _of_image(self, entry: PlannedNode) -> Brings | None:
-        checked, lookup = entry.checked, self._lookups.firmware
-        if lookup is None or not checked.image:
-            return None
-        key = (checked.image, checked.digest, entry.facts.get("machine"))
-        return _once(self._images, key, lambda: lookup(checked.image or "", checked.digest or "", checked.config, key[2]))
-
-    def _of_package(self, entry: PlannedNode, staged: StagedFirmware | None) -> Brings | None:
-        config = entry.checked.config
-        source = firmware_package.source_of(config)
-        if source is None:
-            return None
-        entry.firmware_package = source.name
-        family = (entry.facts.get("family") or {}).get("key")
-        driver_firmware.check_chip(driver_firmware.file_name(source.name, ""), family)
-        if staged and "sha256:%s" % staged.get("sha256") == source.digest:
-            return staged
-        key = (source, config["driver_signature_policy"], str(config["driver_signature_keys"]))
-        found = _once(self._packages, key, lambda: self._lookups.firmware_package(source, config))
-        # It is on the host twice while it is staged.
-        entry.firmware_space = 2 * found.size
-        return {"version": found.version, "drivers": list(found.drivers)}
-
-
-def _once(known: dict[tuple[Any, ...], _T | NpuError], key: tuple[Any, ...], ask: Callable[[], _T]) -> _T:
-    """What ``ask`` says, asked for once. Raises NpuError."""
-    if key not in known:
-        try:
-            known[key] = ask()
-        except NpuError as exc:
-            known[key] = exc
-    found = known[key]
-    if isinstance(found, NpuError):
-        raise found
-    return found
-
-
-def look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> None:
+def look(entry: PlannedNode, contents: DriverContents) -> None:
     """Sets what the node gets with its driver and what its chips run, if they are to have it. Adds problems of the settings."""
     before = len(entry.checked.reasons)
-    _look(entry, validation, firmware)
+    _look(entry, contents)
     entry.firmware_problem = len(entry.checked.reasons) > before
 
 
-def _look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> None:
+def _look(entry: PlannedNode, contents: DriverContents) -> None:
     config, problems = entry.checked.config, entry.checked.reasons
     wanted, policy = config["firmware_version"], config["firmware_policy"]
     if policy not in (KEEP, MATCH):
@@ -100,7 +41,7 @@ def _look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> Non
         return
     try:
         release = Layout.release_name(config["driver_version"], entry.facts["kernel"], entry.checked.digest)
-        brings = firmware.of(entry, release)
+        brings = contents.firmware(entry, release)
     except NpuError as exc:
         problems.append(one_line(exc.message))
         return
@@ -112,7 +53,7 @@ def _look(entry: PlannedNode, validation: Validation, firmware: Firmware) -> Non
         origin = entry.firmware_package or entry.checked.image
         problems.append("npu_firmware_version is %s, but %s has the firmware %s" % (wanted, origin, brings["version"]))
     else:
-        entry.brings, entry.running_firmware = brings, validation.get("firmware_version")
+        entry.brings, entry.running_firmware = brings, entry.validation.get("firmware_version")
 
 
 def _without(entry: PlannedNode) -> str:
@@ -160,7 +101,7 @@ def check(entry: PlannedNode, target: dict[str, Any], settings: RolloutSettings)
     )
 
 
-def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
+def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings, on_trial: bool = False) -> None:
     """A maintenance that goes on is not blocked, but gets the driver alone if the firmware of a new one would be."""
     target, change = entry.target, entry.firmware
     if change is None or not target or not target.get("firmware"):
@@ -169,7 +110,7 @@ def keep_unless_possible(entry: PlannedNode, settings: RolloutSettings) -> None:
     entry.reasons = []
     check(entry, target, settings)
     problems, entry.reasons = entry.reasons, reasons
-    if entry.verdict == ON_TRIAL and same_driver(entry.loaded_release, target["release"]):
+    if on_trial and same_driver(entry.loaded_release, target["release"]):
         problems.append("its driver is on trial already; another run writes it")
     if problems:
         entry.notes.append("the firmware of its chips stays for now: %s" % "; ".join(problems))

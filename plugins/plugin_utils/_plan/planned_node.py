@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Driver, Validation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
@@ -39,7 +40,7 @@ class PlannedNode:
         self.running_firmware: str | None = None  # what they have now, if that is known
         self.requested = False
         self.registry: str | None = None  # what tells that a registry runs on it
-        self.record: dict[str, Any] | None = None
+        self.record = _readable_record(node)
         self.evictions = {"npu": 0, "other": 0, "jobs": 0}
         self.order: int | None = None
         self.canary = False
@@ -60,6 +61,11 @@ class PlannedNode:
     @property
     def driver(self) -> Driver:
         return self.facts.get("driver") or {}
+
+    @property
+    def validation(self) -> Validation:
+        """Of the driver that the host has now."""
+        return self.checked.host.get("validation") or {}
 
     @property
     def loaded_release(self) -> str | None:
@@ -155,3 +161,11 @@ class PlannedNode:
             "run": (self.record or {}).get("run"),
             "estimate_seconds": self.estimate,
         }
+
+
+def _readable_record(node: Object | None) -> dict[str, Any] | None:
+    """One that cannot be read is told with the verdict."""
+    try:
+        return maintenance_record.decode(node) if node else None
+    except NpuError:
+        return None

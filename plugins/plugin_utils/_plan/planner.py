@@ -16,11 +16,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import component_order, node_verdict, vnpu_changes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import estimate as rollout_estimate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import evictions as rollout_evictions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import firmware as rollout_firmware
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollback as rollout_rollback
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.due_node_checks import ImageSizes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.driver_contents import DriverContents
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan import RolloutPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import Lookups, RolloutSettings
@@ -61,20 +61,15 @@ def make(
     cluster_reasons += component_plan.reasons
     if component_plan.order == component_order.BEFORE and component_plan.train:
         snapshot = snapshot.with_trains(snapshot.trains.replaced_by(component_plan.train))
-    validations = {host["name"]: host.get("validation") or {} for host in hosts}
-    sizes, firmware = ImageSizes(lookups), rollout_firmware.Firmware(lookups)
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
+    context = PlanContext(settings, lookups, snapshot, DriverContents(lookups), slots["holders"], answers, wave)
     for entry in entries:
-        node_verdict.judge(
-            entry, validations[entry.name], snapshot, settings, lookups, sizes, wave, slots["holders"], firmware, answers
-        )
+        node_verdict.judge(entry, context)
     device_plugin = (components or {}).get("device_plugin")
     if device_plugin and settings.reason == maintenance_record.UPGRADE_REASON:
         cluster_reasons += vnpu_changes.excluded(entries, device_plugin)
     room = Room(snapshot)
-    rollout_evictions.simulate(
-        [entry for entry in entries if entry.verdict in (READY, AWAITING)], snapshot, room, settings, lookups
-    )
+    rollout_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
     rollout_order.arrange(entries, settings.canary)
     estimate = rollout_estimate.total(entries, settings.max_parallel)
     notes = _cluster_notes(entries, snapshot, slots, settings) + component_plan.notes

@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Staged
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import RolloutSettings
@@ -31,7 +30,7 @@ def last_wave(entries: Iterable[PlannedNode]) -> Wave | None:
     """
     newest: tuple[float, str | None, str | None] | None = None
     for entry in entries:
-        record = _record_of(entry)
+        record = entry.record
         key = _BROUGHT.get(record.get("reason", "")) if record else None
         if record and key:
             # One that is under way is the last one.
@@ -44,13 +43,6 @@ def last_wave(entries: Iterable[PlannedNode]) -> Wave | None:
         if key and over is not None and counts and (newest is None or over > newest[0]):
             newest = (over, (last.get(key) or {}).get("version"), last.get("run"))
     return newest[1:] if newest else None
-
-
-def _record_of(entry: PlannedNode) -> dict[str, Any] | None:
-    try:
-        return maintenance_record.decode(entry.node) if entry.node else None
-    except NpuError:
-        return None  # told with the verdict
 
 
 def _withdrawn_by_rollback(last: dict[str, Any]) -> bool:

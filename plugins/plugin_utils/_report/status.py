@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
@@ -22,17 +21,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips, wanted_vnpus
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
-
-# What the cluster says about a node, and what all say about a host.
-View = dict[str, Any]
-Row = dict[str, Any]
-
-READY, NO_CHIP, INVALID, NOT_INSTALLED = "ready", "no chip", "invalid", "not installed"
-_GOOD = (READY, NO_CHIP)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import node_state
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report.node_state import Row, Seen, View
 
 _COLUMNS = (
     ("NODE", "node"),
@@ -147,7 +141,7 @@ def rows(hosts: Iterable[AskedHost], views: Mapping[str, View]) -> list[Row]:
 
 def healthy(row: Row) -> bool:
     """Whether nothing is wrong with the host; one without chips is healthy."""
-    return row["state"] in _GOOD
+    return row["state"] in (node_state.READY, node_state.NO_CHIP)
 
 
 def line(row: Row) -> str:
@@ -159,8 +153,8 @@ def may_get_better(all_rows: Iterable[Row]) -> bool:
     """Whether waiting makes sense: something is missing that comes by itself after an install or a reboot. Chips that are not OK
     do not become so by waiting."""
     return any(
-        row["state"] in ("not ready", "no agent", "no plugin")
-        or (row["state"] == "degraded" and not row["missing_chips"] and not chip_health.ill(row["chip_health"]))
+        row["state"] in (node_state.NOT_READY, node_state.NO_AGENT, node_state.NO_PLUGIN)
+        or (row["state"] == node_state.DEGRADED and not row["missing_chips"] and not chip_health.ill(row["chip_health"]))
         for row in all_rows
     )
 
@@ -168,13 +162,13 @@ def may_get_better(all_rows: Iterable[Row]) -> bool:
 def details(row: Row) -> list[str]:
     """What is wrong with a row and what to do about it, as lines: too long for a cell."""
     lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
-    wrong = _wrong(row["checks"]) if row["state"] == INVALID else []
+    wrong = node_state.failed_checks(row) if row["state"] == node_state.INVALID else []
     for check in wrong:
-        lines.append("  %s" % _finding(check))
+        lines.append("  %s" % node_state.finding(check))
         lines.append("    -> %s" % check["message"])
-    if wrong and row["unhealthy_pods"]:
-        lines.append("  %s" % _users(row))
-    if not wrong and row["reason"]:
+    if wrong:
+        lines += ["  %s" % phrase for phrase in node_state.users(row)]
+    elif row["reason"]:
         lines.append("  %s" % row["reason"])
     return lines
 
@@ -236,7 +230,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
     }
-    row["state"], row["reason"] = _state(host, facts, row, view)
+    row["state"], row["reason"] = node_state.of(Seen(host, facts, row, view or {}))
     told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
     row["reason"] = "; ".join(told) or None
     return row
@@ -308,100 +302,3 @@ def _cdi(host: AskedHost) -> str | None:
         if check["name"] == "ascend_runtime_config":
             return "ascend"
     return None
-
-
-def _state(host: AskedHost, facts: Facts, row: Row, view: View | None) -> tuple[str, str | None]:
-    """(state, reason or None) of one host; the first thing that is wrong counts."""
-    during = "; in maintenance: %s" % view["maintenance"] if view and view["maintenance"] else ""
-    if host.get("unreachable"):
-        node = "; the node is %s" % ("Ready" if view["ready"] else "not Ready: " + view["why"]) if view else ""
-        return "unreachable", one_line(host.get("error")) + (one_line(node) + during if during else node)
-    if host.get("error"):
-        return "failed", one_line(host["error"])
-    if not facts.get("chip_count"):
-        return NO_CHIP, None
-    if view is None:
-        return "no node", "the cluster has no node %s" % row["node"]
-    if not view["ready"]:
-        return "not ready", one_line(view["why"]) + during if during else view["why"]
-    if view["maintenance"]:
-        return "maintenance", view["maintenance"]
-    if view["vnpu_change"] is not None:
-        since = one_line(view["vnpu_change"])
-        return "maintenance", "its virtual NPUs change since %s; if no install is running, run npuops.ascend.install" % since
-    if view["components"] == "paused":
-        return "maintenance", "its components are paused"
-    if view["wedged"]:
-        return "wedged", "%s; %s" % (view["wedged"], view["recovery"] or "only a reboot helps, unless it recovers by itself")
-    problems = facts.get("problems")
-    if problems:
-        return "blocked", problems[0]
-    if not view["components"] and not (facts.get("driver") or {}).get("version"):
-        return NOT_INSTALLED, "npuops.ascend.install"
-    wrong = _wrong(row["checks"])
-    if row["missing_chips"]:
-        users = [_users(row)] if row["unhealthy_pods"] else []
-        return "degraded", "; ".join([row["missing_chips"], *map(_finding, wrong), *users])
-    if wrong:
-        return INVALID, "; ".join([_finding(check) for check in wrong] + ([_users(row)] if row["unhealthy_pods"] else []))
-    if not view["components"]:
-        return NOT_INSTALLED, "npuops.ascend.install"
-    if view["agent"] == "failing":
-        return "no agent", view["agent_why"]
-    if view["plugin"] != "running":
-        return "no plugin", view["plugin_why"] or "the device plugin has no pod there"
-    short, ill = _short(row, node_offers.of(facts)), chip_health.told(row["chip_health"])
-    if short or not all(map(chip_health.serves, row["chip_health"])):
-        users = [_users(row)] if row["unhealthy_pods"] else []
-        return "degraded", "; ".join([*short, *([ill] if ill else []), *users])
-    different = wanted_vnpus.difference((host.get("config") or {}).get("vnpu"), facts)
-    return READY, "; ".join([*_remarks(row, view), *([different] if different else [])]) or None
-
-
-def _short(row: Row, offers: Mapping[str, int]) -> list[str]:
-    """What a node offers less or more than its chips and virtual NPUs, as phrases."""
-    each, chips = row["devices_per_chip"], offers.get(row["resource"], 0)
-    phrases = []
-    if row["allocatable"] != chips * each and each == 1:
-        whole = "whole chips" if chips < row["chips"] else "chips"
-        phrases.append("%d of %d %s are allocatable" % (row["allocatable"], chips, whole))
-    elif row["allocatable"] != chips * each:
-        phrases.append(
-            "%d of %d devices are allocatable; each of the %d chips should be offered %d times"
-            % (row["allocatable"], chips * each, chips, each)
-        )
-    for resource, count in row["vnpus"].items():
-        if count["allocatable"] != count["wanted"]:
-            phrases.append("%d of %d virtual NPUs %s are allocatable" % (count["allocatable"], count["wanted"], resource))
-    return phrases
-
-
-def _wrong(checks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The failed checks; first what the boot unit says, for most of the others follow from that."""
-    return sorted((check for check in checks if not check["ok"]), key=lambda check: check["name"] != "driver_ready")
-
-
-def _users(row: Row) -> str:
-    return "pods on unhealthy chips: %s" % ", ".join(row["unhealthy_pods"])
-
-
-def _finding(check: dict[str, Any]) -> str:
-    return "%(name)s: %(seen)s (expected: %(expected)s)" % check
-
-
-def _remarks(row: Row, view: View) -> Iterator[str]:
-    """What a person may want to know about a node that is fine."""
-    if view["unschedulable"]:
-        yield "cordoned"
-    ill = chip_health.told(row["chip_health"])
-    if ill:
-        yield ill
-    if row["devices_per_chip"] > 1:
-        yield "up to %d pods share a chip" % row["devices_per_chip"]
-    if view["recovery"]:
-        yield view["recovery"]
-    following = row["next_kernel"]
-    if following and not following.get("release"):
-        yield "its next boot is into kernel %s, for which no driver is staged: see npuops.ascend.plan" % following["kernel"]
-    if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
-        yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]

@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
-from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
+from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World, merge
 
 STATE = "npu.openfuyao.com/driver-upgrade-state"
 APPROVE = "npu.openfuyao.com/approve-reboot"
@@ -108,6 +108,19 @@ class Bench:
     def wait(self, seconds):
         self.world.clock.sleep(seconds)
 
+    def annotate(self, **values):
+        """As kubectl annotate does; ``approve`` and ``record`` name the annotations, and None removes one."""
+        names = {"approve": APPROVE, "record": RECORD}
+        change = {names[key]: value for key, value in values.items()}
+        self.world.touch("npu-a", lambda node: merge(node["metadata"]["annotations"], change))
+
+    def cordon(self, wanted=True):
+        """As kubectl cordon and uncordon do."""
+        self.world.touch("npu-a", lambda node: merge(node["spec"], {"unschedulable": wanted or None}))
+
+    def uncordon(self):
+        self.cordon(False)
+
     def assert_upgraded(self, cordoned=False, boots=1):
         assert self.host.boots == boots
         assert self.host.tries == {NEW: 1}
@@ -117,6 +130,13 @@ class Bench:
         assert self.labels["npuops.ascend/driver-version"] == "25.5.0"
         self.assert_nothing_left(cordoned)
         assert self.last["outcome"] == "success"
+
+    def assert_rolled_back(self, boots=2):
+        assert self.host.boots == boots
+        assert (self.host.driver, self.host.good, self.host.next) == (OLD, OLD, None)
+        assert self.labels[STATE] == "upgrade-failed" and self.labels[COMPONENTS] == "enabled"
+        assert self.last["outcome"] == "rolled-back"
+        self.assert_nothing_left()
 
     def assert_nothing_left(self, cordoned=False):
         assert RECORD not in self.annotations and APPROVE not in self.annotations

@@ -35,31 +35,6 @@ def blocker(text):
     return types.SimpleNamespace(text=text, may_give_way=False, result=lambda: {"kind": "budget", "text": text})
 
 
-def annotate(bench, **values):
-    """As kubectl annotate does."""
-
-    def change(node):
-        for key, value in values.items():
-            name = {"approve": APPROVE, "record": RECORD}[key]
-            if value is None:
-                node["metadata"]["annotations"].pop(name, None)
-            else:
-                node["metadata"]["annotations"][name] = value
-
-    bench.world.touch("npu-a", change)
-
-
-def cordon(bench, wanted):
-    """As kubectl cordon and uncordon do."""
-
-    def change(node):
-        node["spec"].pop("unschedulable", None)
-        if wanted:
-            node["spec"]["unschedulable"] = True
-
-    bench.world.touch("npu-a", change)
-
-
 def assert_given_back(bench, outcome, state="upgrade-required", cordoned=False):
     assert bench.host.boots == 0
     assert bench.labels[STATE] == state and bench.labels[COMPONENTS] == "enabled"
@@ -67,14 +42,6 @@ def assert_given_back(bench, outcome, state="upgrade-required", cordoned=False):
     assert bench.cordoned is cordoned
     assert bench.world.slots()["holders"] == {} and not bench.world.slots()["halted"]
     assert bench.last["outcome"] == outcome
-
-
-def assert_rolled_back(bench, boots=2):
-    assert bench.host.boots == boots
-    assert (bench.host.driver, bench.host.good, bench.host.next) == (OLD, OLD, None)
-    assert bench.labels[STATE] == "upgrade-failed" and bench.labels[COMPONENTS] == "enabled"
-    assert bench.last["outcome"] == "rolled-back"
-    bench.assert_nothing_left()
 
 
 # --- cordons ---
@@ -95,7 +62,7 @@ def test_a_node_that_somebody_wants_cordoned_stays():
 
 def test_uncordoned_in_the_middle_of_the_drain():
     bench = Bench(pods=Pods(None, npu=2, others=1))
-    bench.world.clock.at(8, lambda: cordon(bench, False))
+    bench.world.clock.at(8, bench.uncordon)
     assert bench.run()["outcome"] == "done"
     assert any("uncordoned" in sentence for _step, sentence in bench.said)
     bench.assert_upgraded()
@@ -104,7 +71,7 @@ def test_uncordoned_in_the_middle_of_the_drain():
 def test_uncordoned_before_the_intent_by_who_had_cordoned_it():
     """The cordon that is there in the end is ours then."""
     bench = Bench(cordoned=True, pods=Pods(None, npu=2, others=1))
-    bench.world.clock.at(8, lambda: cordon(bench, False))
+    bench.world.clock.at(8, bench.uncordon)
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded(cordoned=False)
 
@@ -116,7 +83,7 @@ def test_uncordoned_in_the_instant_before_the_intent():
         record = body["metadata"].get("annotations", {}).get(RECORD)
         if path == NODES + "/npu-a" and record and json.loads(record)["boot_id"] and not bench.said.count("gone"):
             bench.said.append("gone")
-            cordon(bench, False)
+            bench.uncordon()
 
     bench.world.on_write = on_write
     assert bench.run()["outcome"] == "done"
@@ -205,7 +172,7 @@ def test_not_approved():
     (event,) = [item for path, item in bench.world.objects.items() if path.startswith(EVENTS)]
     assert event["reason"] == "RebootRequired" and event["message"].startswith("reason=upgrade ")
     assert event["count"] == 2 and event["involvedObject"]["name"] == "npu-a"
-    annotate(bench, approve="true")
+    bench.annotate(approve="true")
     assert bench.run(run="run-3", auto=False)["outcome"] == "done"
     assert bench.last["approval"] == {"time": None, "manager": None, "by": None, "for": version, "job": None}
     bench.assert_upgraded()
@@ -220,7 +187,7 @@ def test_an_approval_belongs_to_the_version_it_was_given_for():
     # It does not count for the next run either, which finds the right version there.
     assert bench.annotations[APPROVAL_FOR] == version and APPROVE not in bench.annotations
     assert bench.run(run="run-2", auto=False)["outcome"] == "awaiting-approval"
-    annotate(bench, approve="true")
+    bench.annotate(approve="true")
     assert bench.run(run="run-3", auto=False)["outcome"] == "done"
 
 
@@ -269,7 +236,7 @@ def test_components_wait_for_a_driver_that_takes_its_time():
 
 def test_approved_while_waiting():
     bench = Bench()
-    bench.world.clock.at(100, lambda: annotate(bench, approve="true"))
+    bench.world.clock.at(100, lambda: bench.annotate(approve="true"))
     assert bench.run(auto=False, approval_wait=200)["outcome"] == "done"
     bench.assert_upgraded()
     # Nobody takes the wait for a hang.
@@ -280,7 +247,7 @@ def test_approved_while_waiting():
 @pytest.mark.parametrize("cordoned", [False, True])
 def test_approval_withdrawn(cordoned):
     bench = Bench(annotations={APPROVE: "true"}, cordoned=cordoned)
-    bench.world.clock.at(8, lambda: annotate(bench, approve=None))
+    bench.world.clock.at(8, lambda: bench.annotate(approve=None))
     outcome = bench.run(auto=False)
     assert outcome["outcome"] == "awaiting-approval"
     assert bench.labels[REBOOT_REQUIRED] == "true"
@@ -294,7 +261,7 @@ def test_approval_withdrawn_in_the_instant_of_the_intent():
     def on_write(path, body):
         record = body["metadata"].get("annotations", {}).get(RECORD)
         if record and json.loads(record)["boot_id"] and APPROVE in bench.annotations:
-            annotate(bench, approve=None)
+            bench.annotate(approve=None)
 
     bench.world.on_write = on_write
     assert bench.run(auto=False)["outcome"] == "awaiting-approval"
@@ -345,7 +312,7 @@ def test_the_trial_ended_by_itself():
     bench.host._kubelet = lambda: (setattr(bench.host, "_kubelet", kubelet), bench.host.go_down())
     outcome = bench.run()
     assert outcome["outcome"] == "failed" and "ended by itself" in outcome["reason"]
-    assert_rolled_back(bench, boots=2)
+    bench.assert_rolled_back(boots=2)
 
 
 def test_an_old_trial_is_not_taken_for_this_one():
@@ -369,7 +336,7 @@ def test_never_tried():
     bench.host.boot = lambda: (setattr(bench.host, "next", None), boot())
     outcome = bench.run()
     assert outcome["outcome"] == "failed" and "booted 3 times without trying" in outcome["reason"]
-    assert_rolled_back(bench, boots=3)
+    bench.assert_rolled_back(boots=3)
 
 
 def test_does_not_return():
@@ -554,7 +521,7 @@ def test_a_node_that_is_out_of_service_is_given_back_as_that():
     assert bench.run(run="run-4")["outcome"] == "done"
     assert not bench.cordoned and bench.labels[COMPONENTS] == "enabled"
     # And a later cordon is somebody else's.
-    cordon(bench, True)
+    bench.cordon()
     bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
     assert bench.run(run="run-5")["outcome"] == "done" and bench.cordoned
 
@@ -628,7 +595,7 @@ def test_smoke_pod_fails():
     outcome = bench.run()
     assert outcome["outcome"] == "failed" and "the smoke pod default/smoke failed" in outcome["reason"]
     assert bench.smoke.removed == 1
-    assert_rolled_back(bench)
+    bench.assert_rolled_back()
 
 
 def test_power_cycled_between_validation_and_confirmation():
@@ -646,7 +613,7 @@ def test_power_cycled_between_validation_and_confirmation():
     outcome = bench.run()
     assert ready == [("True", bench.host.boot_id)]
     assert outcome["outcome"] == "failed" and "rebooted again" in outcome["reason"]
-    assert_rolled_back(bench, boots=2)
+    bench.assert_rolled_back(boots=2)
 
 
 def test_the_same_version_on_request():
@@ -707,7 +674,7 @@ def test_node_deleted_during_the_reboot():
 
 def test_the_record_is_taken_away():
     bench = Bench(pods=Pods(None, npu=9))
-    bench.world.clock.at(6, lambda: annotate(bench, record=None))
+    bench.world.clock.at(6, lambda: bench.annotate(record=None))
     outcome = bench.run()
     assert outcome["outcome"] == "busy" and "is missing" in outcome["reason"]
     assert bench.cordoned and bench.world.slots()["holders"] and bench.host.boots == 0
@@ -718,7 +685,7 @@ def test_another_run_takes_over_in_the_middle():
 
     def take_over():
         record = dict(bench.record, run="run-2", generation=2)
-        annotate(bench, record=json.dumps(record))
+        bench.annotate(record=json.dumps(record))
 
     bench.world.clock.at(6, take_over)
     before = len(bench.world.fate.calls)
@@ -734,7 +701,7 @@ def test_a_living_run_is_left_alone():
 
     def beat():
         record["heartbeat"] = maintenance_record.rfc3339(bench.world.clock.now())
-        annotate(bench, record=maintenance_record.encode(record))
+        bench.annotate(record=maintenance_record.encode(record))
         bench.world.clock.at(10, beat)
 
     bench.world.clock.at(10, beat)
@@ -763,7 +730,7 @@ def test_the_clocks_of_two_controllers_do_not_agree(ahead):
     clock, began = bench.world.clock, bench.world.clock.now()
 
     def beat():
-        annotate(bench, record=json.dumps(dict(bench.record, heartbeat=maintenance_record.rfc3339(clock.now() + ahead))))
+        bench.annotate(record=json.dumps(dict(bench.record, heartbeat=maintenance_record.rfc3339(clock.now() + ahead))))
         if clock.now() - began < 80:
             clock.at(10, beat)
 
@@ -837,8 +804,8 @@ def test_a_person_who_cordons_anew_in_the_middle_keeps_the_cordon():
     """After the reboot nobody begins again because of that; but the cordon is theirs now."""
     bench = Bench()
     assert bench.run(until="confirm")["outcome"] == "under-way" and bench.cordoned
-    cordon(bench, False)
-    cordon(bench, True)
+    bench.uncordon()
+    bench.cordon()
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded(cordoned=True)
     assert any("stays cordoned" in sentence for _step, sentence in bench.said)
@@ -974,7 +941,7 @@ def test_another_run_begins_in_the_instant_of_the_slot():
     def on_write(path, body):
         if path == NODES + "/npu-a":
             bench.world.on_write = lambda path, body: None
-            annotate(bench, record=json.dumps({"run": "run-2", "generation": 1, "heartbeat": "x", "step": "cordon-required"}))
+            bench.annotate(record=json.dumps({"run": "run-2", "generation": 1, "heartbeat": "x", "step": "cordon-required"}))
 
     bench.world.on_write = on_write
     assert bench.run()["outcome"] == "busy"
@@ -1072,7 +1039,7 @@ def test_a_hook_fails_after_validation():
     bench.run(until="confirm")
     outcome = bench.run(order={"failure": "hook: slow"})
     assert outcome["outcome"] == "failed" and "hook: slow" in outcome["reason"]
-    assert_rolled_back(bench)
+    bench.assert_rolled_back()
 
 
 def test_a_hook_fails_on_a_node_that_is_done():

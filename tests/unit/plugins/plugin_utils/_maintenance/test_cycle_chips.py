@@ -9,8 +9,8 @@ import json
 
 import pytest
 
-from support.fleet.fake_fleet import LEASE, NEW, NODES, OLD, RESOURCE
-from support.fleet.maintenance_bench import COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, Bench, Wedged
+from support.fleet.fake_fleet import LEASE, NEW, NODES, RESOURCE
+from support.fleet.maintenance_bench import REBOOT_REQUIRED, RECORD, Bench, Wedged
 
 
 def offer(bench, count):
@@ -26,14 +26,6 @@ def after_each_boot(bench, number, word):
         bench.host.health[number] = word
 
     bench.host.choose = boot
-
-
-def assert_serves_with_the_old_driver(bench, boots=2):
-    assert bench.host.boots == boots
-    assert (bench.host.driver, bench.host.good, bench.host.next) == (OLD, OLD, None)
-    assert bench.labels[STATE] == "upgrade-failed" and bench.labels[COMPONENTS] == "enabled"
-    assert bench.last["outcome"] == "rolled-back"
-    bench.assert_nothing_left()
 
 
 @pytest.mark.parametrize("health", [["Critical"], ["Warning", "OK", "Alarm"], ["Alarm"] * 8])
@@ -63,7 +55,7 @@ def test_a_driver_that_makes_a_chip_worse_is_rolled_back():
     outcome = bench.run()
     assert outcome["outcome"] == "failed"
     assert "worse than before: NPU 5 chip 0 (0000:06:00.0) is Critical, and was OK before. It is back on" in outcome["reason"]
-    assert_serves_with_the_old_driver(bench)
+    bench.assert_rolled_back()
 
 
 @pytest.mark.parametrize("withdrawn", [False, True])
@@ -74,7 +66,7 @@ def test_a_chip_that_breaks_meanwhile_takes_no_other_out_of_service(withdrawn):
     if withdrawn:
         offer(bench, 7)
     assert bench.run()["outcome"] == "failed"
-    assert_serves_with_the_old_driver(bench)
+    bench.assert_rolled_back()
     assert not bench.world.slots()["halted"].get("node")
 
 
@@ -107,7 +99,7 @@ def test_another_run_compares_with_what_was_before_the_reboot(killed_after):
     bench.wait(120)
     outcome = bench.run(run="run-2")
     assert "NPU 5 chip 0" in outcome["reason"] and "NPU 0" not in outcome["reason"]
-    assert_serves_with_the_old_driver(bench)
+    bench.assert_rolled_back()
 
 
 def test_a_recovery_gives_back_the_chips_that_answer():
@@ -156,4 +148,4 @@ def test_a_chip_that_is_gone_after_the_reboot(recovers):
         bench.assert_recovered()
     else:
         assert "its chips are worse than before: the chip 0000:08:00.0 is missing. It is back on" in outcome["reason"]
-        assert_serves_with_the_old_driver(bench)
+        bench.assert_rolled_back()

@@ -10,12 +10,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet.commands_bench import Commands
-from support.fleet.fake_fleet import NEW, OLD, Killed
+from support.fleet.fake_fleet import NEW, OLD, Killed, die
 from support.fleet.maintenance_bench import RECORD, STATE, Bench, Wedged
-
-
-def _die(*_arguments):
-    raise Killed()
 
 
 def elsewhere(bench, release=NEW, is_node=True):
@@ -80,7 +76,7 @@ def test_before_the_intent_nothing_is_done_to_either():
 
 def test_after_the_intent_another_host_is_not_waited_for():
     bench = Bench()
-    bench.host.rebooted = _die
+    bench.host.rebooted = die
     with pytest.raises(Killed):
         bench.run()
     del bench.host.rebooted
@@ -118,7 +114,7 @@ def test_the_way_back_is_not_gone_on_another_host():
 
 def test_a_recovery_does_not_end_by_what_another_host_says():
     bench = Wedged()
-    bench.host.validate = _die
+    bench.host.validate = die
     with pytest.raises(Killed):
         bench.run()
     del bench.host.validate
@@ -134,7 +130,7 @@ def test_a_recovery_does_not_end_by_what_another_host_says():
 
 def test_a_turn_back_is_not_made_on_another_host():
     bench = Commands()
-    bench.host.validate = _die
+    bench.host.validate = die
     with pytest.raises(Killed):
         bench.upgrade()
     del bench.host.validate

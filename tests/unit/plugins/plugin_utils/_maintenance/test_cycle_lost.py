@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 from support.fleet.commands_bench import OTHER, Commands
-from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed, Pods
+from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed, Pods, die
 from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE
 from support.kube.field_owners import cordon_of
 from support.paths import CHECKOUT
@@ -42,16 +42,12 @@ def drop_slots(bench):
 
 def on_trial(bench):
     """Dies while the new driver is validated."""
-    bench.host.validate = _die
+    bench.host.validate = die
     with pytest.raises(Killed):
         bench.upgrade()
     del bench.host.validate
     assert (bench.host.driver, bench.host.good, bench.labels[STATE]) == (NEW, OLD, "validation-required")
     bench.wait(300)
-
-
-def _die(*_arguments):
-    raise Killed()
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -240,7 +236,7 @@ def test_what_the_next_boot_would_try_is_taken_back_when_it_is_not_wanted_any_mo
 def test_what_is_there_by_now_is_given_back_without_another_maintenance():
     """The plan was made before somebody gave the node up."""
     bench = Commands()
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.upgrade()
     bench.pods.on_drain = None
@@ -288,7 +284,7 @@ def test_garbage_in_the_record_at_every_call(wanted, when, keeps):
 
 def test_what_a_recovery_left_without_its_record_is_given_back():
     bench = Commands(wedged=True)
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.heal()
     bench.pods.on_drain = None

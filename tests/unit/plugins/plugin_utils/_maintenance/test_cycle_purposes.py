@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 from support.fleet.commands_bench import OTHER, Commands
-from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed
+from support.fleet.fake_fleet import NEW, OLD, FakeCluster, Killed, die
 from support.fleet.maintenance_bench import COMPONENTS, LAST, RECORD, STATE
 
 # What the node is like before the first command.
@@ -141,21 +141,17 @@ def test_a_recovery_after_an_upgrade_or_rollback(first, when):
 
 def dies_at_the_reboot_call(bench, name):
     """The intent is written; the host was not asked."""
-    bench.host.rebooted = _die
+    bench.host.rebooted = die
     with pytest.raises(Killed):
         bench.command(name)
     del bench.host.rebooted
     bench.wait(300)
 
 
-def _die(*_arguments):
-    raise Killed()
-
-
 def test_a_rollback_takes_an_upgrade_back_that_has_not_rebooted_the_host():
     """To the driver that it has, and not to the one before that."""
     bench = Commands()
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.upgrade()
     bench.pods.on_drain = None
@@ -242,7 +238,7 @@ def test_a_rollback_waits_for_a_host_that_boots_slowly():
 def test_an_upgrade_to_yet_another_driver_over_a_trial_of_a_rollback():
     """Back to what was confirmed, then on to what is wanted."""
     bench = Commands(release=NEW, previous=OLD, upgraded=True, wanted=OTHER)
-    bench.host.validate = _die
+    bench.host.validate = die
     with pytest.raises(Killed):
         bench.rollback()
     del bench.host.validate
@@ -255,7 +251,7 @@ def test_an_upgrade_to_yet_another_driver_over_a_trial_of_a_rollback():
 
 def test_an_upgrade_whose_version_was_changed_before_its_intent_goes_to_the_new_one():
     bench = Commands()
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.upgrade()
     bench.pods.on_drain, bench.wanted = None, OTHER
@@ -267,7 +263,7 @@ def test_an_upgrade_whose_version_was_changed_before_its_intent_goes_to_the_new_
 
 def test_an_upgrade_whose_version_was_set_back_before_its_intent_is_given_back():
     bench = Commands()
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.upgrade()
     bench.pods.on_drain, bench.wanted = None, OLD
@@ -300,7 +296,7 @@ def test_a_living_run_is_not_taken_from():
 
 def test_the_way_back_that_does_not_work_either_stays_out_of_service():
     bench = Commands()
-    bench.host.validate = _die
+    bench.host.validate = die
     with pytest.raises(Killed):
         bench.upgrade()
     del bench.host.validate
@@ -313,7 +309,7 @@ def test_the_way_back_that_does_not_work_either_stays_out_of_service():
 
 def test_what_the_plan_says_of_it():
     bench = Commands()
-    bench.pods.on_drain = _die
+    bench.pods.on_drain = die
     with pytest.raises(Killed):
         bench.upgrade()
     bench.wait(300)

@@ -307,13 +307,6 @@ def test_somebody_elses_cordon_stays_when_it_does_not_help():
     assert bench.cordoned and "left-cordoned" not in bench.last["times"]
 
 
-def cordon(bench, wanted):
-    """As kubectl cordon and uncordon do."""
-    bench.world.touch(
-        "npu-a", lambda node: node["spec"].update(unschedulable=True) if wanted else node["spec"].pop("unschedulable")
-    )
-
-
 @pytest.mark.parametrize("who", ["recovery", "upgrade"])
 def test_a_cordon_of_a_month_later_is_somebody_elses(who):
     """The node was repaired, uncordoned and used since; that it was left cordoned once says nothing of today's cordon."""
@@ -321,9 +314,9 @@ def test_a_cordon_of_a_month_later_is_somebody_elses(who):
     assert bench.run()["outcome"] == "failed" and bench.cordoned
     bench.host.wedged = bench.host.incurable = False
     bench.wait(60)
-    cordon(bench, False)
+    bench.uncordon()
     bench.wait(30 * 86400)
-    cordon(bench, True)
+    bench.cordon()
     if who == "recovery":
         assert bench.run(run="run-2", auto=False)["outcome"] != "done"
     else:
@@ -343,7 +336,7 @@ def test_a_cordon_taken_over_while_it_waits_for_its_turn_is_somebody_elses():
     def in_between(_path, body):
         if body.get("metadata", {}).get("labels", {}).get(STATE) == "cordon-required":
             bench.world.on_write = lambda *_args: None
-            bench.world.clock.at(0, lambda: (cordon(bench, False), cordon(bench, True)))
+            bench.world.clock.at(0, lambda: (bench.uncordon(), bench.cordon()))
 
     bench.world.on_write = in_between
     simulate = bench.pods.simulate

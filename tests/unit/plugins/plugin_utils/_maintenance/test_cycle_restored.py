@@ -11,7 +11,7 @@ import json
 import pytest
 
 from support.fleet.fake_fleet import NEW, NODES, Killed
-from support.fleet.maintenance_bench import APPROVE, RECORD, STATE, TARGET, Bench, Wedged
+from support.fleet.maintenance_bench import RECORD, STATE, TARGET, Bench, Wedged
 
 THIRD = "25.7.0-k-cccccccccccc"
 LATER = {"target": {"version": "25.7.0", "release": THIRD, "digest": "sha256:" + "c" * 64}}
@@ -33,7 +33,7 @@ def backups(bench, **options):
 
 
 def of_an_approved_upgrade(bench):
-    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
+    bench.annotate(approve="true")
     return backups(bench, auto=False)
 
 

@@ -129,7 +129,7 @@ def test_a_node_that_is_given_back_after_they_changed_tells_so(split):
 def test_who_stops_it_before_they_change_is_heard(who):
     bench = VnpuBench()
     if who == "approval":
-        bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVE: "true"}))
+        bench.annotate(approve="true")
     components_gone = bench.pods.wait_components_gone
 
     def stops(limit):

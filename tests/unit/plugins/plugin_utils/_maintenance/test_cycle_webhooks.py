@@ -12,26 +12,13 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
-from support.fleet.drained_bench import bench_with_drain
 from support.fleet.fake_fleet import EVENTS, OLD
 from support.fleet.maintenance_bench import COMPONENTS, RECORD, STATE
-from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, pod
+from support.kube.eviction_stub import BUDGETS, PODS, pod
 from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN
 
 SMOKE_PODS = "/api/v1/namespaces/train/pods"
 SMOKE = smoke_pod.read("{apiVersion: v1, kind: Pod, metadata: {name: smoke, namespace: train}, spec: {containers: []}}")
-
-
-@pytest.fixture
-def api():
-    with EvictionApi() as server:
-        yield server
-
-
-@pytest.fixture
-def bench(cluster):
-    """A Bench with real Drain and, when asked for, a real smoke pod."""
-    return bench_with_drain(cluster)
 
 
 def with_smoke_pod(bench, timeout=100):

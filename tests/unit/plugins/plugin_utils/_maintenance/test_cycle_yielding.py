@@ -12,18 +12,7 @@ import pytest
 
 from support.fleet.drained_bench import bench_with_drain
 from support.fleet.maintenance_bench import COMPONENTS, STATE
-from support.kube.eviction_stub import BUDGETS, PODS, EvictionApi, budget, pod
-
-
-@pytest.fixture
-def api():
-    with EvictionApi() as server:
-        yield server
-
-
-@pytest.fixture
-def bench(cluster):
-    return bench_with_drain(cluster)
+from support.kube.eviction_stub import BUDGETS, PODS, budget, pod
 
 
 def put_primary(api, owner=("Cluster", "pg")):
