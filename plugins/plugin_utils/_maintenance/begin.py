@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -321,7 +322,7 @@ class Beginning:
         if records:
             told = "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first: %s" % (
                 " and ".join(records),
-                " and ".join(maintenance_purpose.finish(record, name) for name, record in records.items()),
+                this_run.in_order(maintenance_purpose.finish(record, name) for name, record in records.items()),
             )
             raise NpuError(told, no_slot=True)
 
