@@ -295,6 +295,20 @@ DEFECTS = (
         "return None",
     ),
     Defect(
+        "approval-taken-over",
+        "A run for another version goes on with a record whose approval was used for the version before, and keeps that.",
+        "_maintenance/begin.py",
+        "if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):",
+        "if False:",
+    ),
+    Defect(
+        "asked-for-nothing",
+        "A node that is not due any more is still asked to approve the version that it has.",
+        "_maintenance/end.py",
+        "if labels[maintenance_record.LABEL_STATE] not in _DUE:",
+        "if False:",
+    ),
+    Defect(
         "denials-halt",
         "A maintenance takes the first 401 or 403 of a rolling API server for the last word, and halts the rollout.",
         "_maintenance/context.py",

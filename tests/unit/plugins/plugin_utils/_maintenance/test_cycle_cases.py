@@ -238,6 +238,25 @@ def test_a_used_approval_belongs_to_its_version_too():
     assert bench.host.boot_id == "boot-npu-a-0"
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_is_not_due_is_asked_for_nothing(broken):
+    """A run labels a node whose maintenance another one ends; so was the annotation of a node that is asked for no other version."""
+    bench = Bench()
+    bench.host.broken = {NEW} if broken else set()
+    annotations = {"metadata": {"annotations": {APPROVAL_FOR: TARGET["version"]}}}
+    bench.world.clock.at(60, lambda: bench.world.touch("npu-a", lambda node: merge(node, annotations)))
+    assert bench.run()["outcome"] == ("failed" if broken else "done")
+    assert APPROVAL_FOR not in bench.annotations
+
+
+def test_what_is_due_still_is_asked_for_it():
+    """A person excludes the node for now. An approval that comes then is for the same version."""
+    bench = Bench(annotations={APPROVAL_FOR: TARGET["version"]})
+    bench.world.clock.at(8, lambda: bench.world.touch("npu-a", lambda node: merge(node, {"metadata": {"labels": {"npuops.ascend/skip": "true"}}})))
+    assert bench.run()["outcome"] == "deferred"
+    assert bench.labels[STATE] == "upgrade-required" and bench.annotations[APPROVAL_FOR] == TARGET["version"]
+
+
 def test_an_approval_for_another_version_in_the_middle():
     bench = Bench(annotations={APPROVE: "true"})
     bench.world.clock.at(
