@@ -127,13 +127,16 @@ class Beginning:
         foreign = found["run"] != self._request.run
         generation = found["generation"]
         if maintenance_record.intended(found):
-            self._work.found_generation = generation
+            self._work.found_generation = found.get("unseen", generation)
         if foreign:
             view = self._work.found_view = self._work.host.peek()
             generation = max(generation, view["generation"] if view else 0) + 1
         wanted: Record = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):
             wanted["approval"] = None  # it was given for what the record was about before
+        if foreign and maintenance_record.intended(found):
+            # Its host may stay silent: the number that this run gives the record makes it no newer than the host for the next run.
+            wanted["unseen"] = self._work.found_generation
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
             self._log.write(

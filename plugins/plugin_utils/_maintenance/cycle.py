@@ -297,6 +297,7 @@ class Cycle:
         release = self._log.own["to"].get("release")
         if not self._asked:
             self._work.refuse_another_node()
+            self._work.check_not_older()
         problem = self._write_firmware(release)
         if problem:
             return self._to_rollback(problem)
@@ -419,6 +420,7 @@ class Cycle:
         return None
 
     def _finish(self) -> Outcome:
+        self._work.check_not_older()
         self._more = self._work.wants_more()
         return self._ending.finish(self._more)
 
@@ -489,6 +491,7 @@ class Cycle:
                 self._log.step(maintenance_record.ROLLBACK, boot_id=view["boot_id"])
                 return None
         else:
+            self._work.check_not_older()
             view = self._work.host.reboot(None, self._policy.reboot_timeout, refuse_held=False)
             self._work.check_generation(view)
         try:

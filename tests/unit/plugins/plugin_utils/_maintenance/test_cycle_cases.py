@@ -252,7 +252,9 @@ def test_what_is_not_due_is_asked_for_nothing(broken):
 def test_what_is_due_still_is_asked_for_it():
     """A person excludes the node for now. An approval that comes then is for the same version."""
     bench = Bench(annotations={APPROVAL_FOR: TARGET["version"]})
-    bench.world.clock.at(8, lambda: bench.world.touch("npu-a", lambda node: merge(node, {"metadata": {"labels": {"npuops.ascend/skip": "true"}}})))
+    bench.world.clock.at(
+        8, lambda: bench.world.touch("npu-a", lambda node: merge(node, {"metadata": {"labels": {"npuops.ascend/skip": "true"}}}))
+    )
     assert bench.run()["outcome"] == "deferred"
     assert bench.labels[STATE] == "upgrade-required" and bench.annotations[APPROVAL_FOR] == TARGET["version"]
 
