@@ -53,8 +53,8 @@ DEFECTS = (
         "chips-that-were-ill-before",
         "A new driver is blamed for chips that were as they are with the old one.",
         "_maintenance/validation.py",
-        'chip_health.worse(work.log.own.get("chips"), chips)',
-        "chip_health.worse(None, chips)",
+        "chip_health.worse(before, chips)",
+        'chip_health.worse(dict.fromkeys(chip_health.by_key(chips), "OK"), chips)',
     ),
     Defect(
         "settled-by-label",

@@ -30,7 +30,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 
-
 # The states of a node that an upgrade is still to reboot, and asks for it.
 _DUE = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 

@@ -54,11 +54,15 @@ class Check:
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
         chips = result.get("chip_health") or []
-        worse = chip_health.worse(work.log.own.get("chips"), chips) if trial else []
+        before = work.log.own.get("chips")
+        worse = chip_health.worse(before, chips) if trial else []
         if worse:
             raise Invalid("its chips are worse than before: %s" % ", ".join(worse))
         if chip_health.told(chips):
             work.say("goes on with chips that are not OK: %s" % chip_health.told(chips))
+        unknown = chip_health.told(chip_health.unknown(before, chips)) if trial else ""
+        if unknown:
+            work.say("it is not known how they were before the reboot: %s" % unknown)
         self._note_firmware(result.get("firmware_version"))
         if firmware and result.get("firmware_version") != firmware:
             flash = view.get("firmware") or {}
