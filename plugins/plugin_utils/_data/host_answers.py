@@ -280,6 +280,7 @@ class Verdict(_Verdict, total=False):
     chips: Annotated[int, number(0, 1024)] | None  # how many the host has
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+    reserved: list[Told] | None  # for which containers outside of Kubernetes the driver reserves chips, as sentences
 
 
 class ChipListing(TypedDict):
@@ -298,6 +299,7 @@ class Validation(TypedDict, total=False):
     firmware_version: Word | None  # that the chips run; with commas where they differ
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+    reserved: list[Told] | None  # for which containers outside of Kubernetes the driver reserves chips, as sentences
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 

@@ -644,6 +644,31 @@ def test_smoke_pod():
     bench.assert_upgraded()
 
 
+@pytest.mark.parametrize(
+    "line", ["dcmi model initialized failed, because the device is used. ret is -8020", "rtSetDevice failed, drvRet=87"]
+)
+def test_a_smoke_pod_that_gets_no_chip_names_who_has_it(line):
+    bench = Bench(smoke=Smoke("the smoke pod default/smoke failed: its container main ended with 172, its last line: " + line))
+    validation, told = (
+        bench.host.validation,
+        "The driver reserves /dev/davinci0 for process 7 (/bin/bash -l)\x1b[31m, outside of Kubernetes.",
+    )
+    bench.host.validation = lambda version: dict(validation(version), reserved=[told])
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed"
+    assert (
+        "; The driver reserves /dev/davinci0 for process 7 (/bin/bash -l)?[31m, outside of Kubernetes. It is back"
+        in outcome["reason"]
+    )
+
+
+def test_a_smoke_pod_that_fails_for_another_reason_names_nobody():
+    bench = Bench(smoke=Smoke("the smoke pod default/smoke failed: exit 87"))
+    validation = bench.host.validation
+    bench.host.validation = lambda version: dict(validation(version), reserved=["The driver reserves /dev/davinci0."])
+    assert "reserves" not in bench.run()["reason"]
+
+
 def test_smoke_pod_fails():
     bench = Bench(smoke=Smoke("the smoke pod default/smoke failed: exit 1"))
     outcome = bench.run()
