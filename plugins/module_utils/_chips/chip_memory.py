@@ -37,7 +37,8 @@ def read(path=PATH):
         return {}
     if not isinstance(found, dict) or len(found) > _MOST:
         return {}
-    return found if all(_ADDRESS.fullmatch(address) and count in (1, 2) for address, count in found.items()) else {}
+    # True and 1.0 are equal to 1.
+    return found if all(_ADDRESS.fullmatch(at) and type(count) is int and count in (1, 2) for at, count in found.items()) else {}
 
 
 def write(chips, path=PATH):

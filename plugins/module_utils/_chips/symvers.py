@@ -9,6 +9,7 @@ A kernel with CONFIG_MODVERSIONS refuses a module with another CRC for a symbol,
 from __future__ import annotations
 
 import os
+import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -23,6 +24,9 @@ PLACES = tuple(
 
 # A kernel has some ten thousand symbols, a line of about 60 bytes each.
 _MAX_SYMVERS = 32 * 2**20
+_MOST_SYMBOLS = 2**18
+_LINE = re.compile(rb"(?:0x)?([0-9a-f]{1,8})\t([A-Za-z0-9_.$]{1,512})(?:\t|\Z)")
+_RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")  # also a part of paths
 
 # Each module needs it, and its CRC is zero in the symvers of a kernel without CONFIG_MODVERSIONS.
 _LAYOUT = "module_layout"
@@ -43,14 +47,14 @@ class Symvers:
         self.kernel = {}
         self.modules = {}
         for line in content.splitlines():
-            fields = line.split(b"\t")
-            try:
-                crc = int(fields[0], 16)
-                name = fields[1].decode("ascii")
-            except (ValueError, IndexError):
+            begin = _LINE.match(line)
+            if begin is None:
                 continue
             # CRC, symbol, module, kind of export, namespace. From Linux 5.4 to 5.6, the namespace was before the module.
-            (self.kernel if b"vmlinux" in fields[2:4] else self.modules)[name] = crc
+            kernel = b"vmlinux" in line.split(b"\t", 4)[2:4]
+            (self.kernel if kernel else self.modules)[begin.group(2).decode("ascii")] = int(begin.group(1), 16)
+            if len(self.kernel) + len(self.modules) > _MOST_SYMBOLS:
+                raise NpuError("%s has more than %d symbols, which no kernel has" % (path, _MOST_SYMBOLS))
 
     @property
     def has_crcs(self):
@@ -78,7 +82,7 @@ def of_kernel(release, fs="/"):
 
     None if the host has no such file that can be read, or the kernel no CRCs.
     """
-    if "/" in release:
+    if not _RELEASE.match(release):
         return None
     for place in PLACES:
         path = os.path.join(fs, place % release)
