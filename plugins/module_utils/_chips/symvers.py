@@ -8,6 +8,7 @@ A kernel with CONFIG_MODVERSIONS refuses a module with another CRC for a symbol,
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 
@@ -15,16 +16,17 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
-# In this order: those of the package of the kernel are before those of its headers. The standard library cannot read .zst.
+# In this order: those of the package of the kernel are before those of its headers.
 PLACES = tuple(
     place + suffix
     for place in ("lib/modules/%s/symvers", "usr/lib/modules/%s/symvers", "boot/symvers-%s")
-    for suffix in (".xz", ".gz", "")
+    for suffix in (".xz", ".gz", ".zst", "")
 ) + ("lib/modules/%s/build/Module.symvers", "usr/src/kernels/%s/Module.symvers", "usr/src/linux-headers-%s/Module.symvers")
 
 # A kernel has some ten thousand symbols, a line of about 60 bytes each.
 _MAX_SYMVERS = 32 * 2**20
 _MOST_SYMBOLS = 2**18
+_MOST_TRIED = 10
 _LINE = re.compile(rb"(?:0x)?([0-9a-f]{1,8})\t([A-Za-z0-9_.$]{1,512})(?:\t|\Z)")
 _RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")  # also a part of paths
 
@@ -100,10 +102,15 @@ def of_kernel(release, fs="/"):
 
 def _flags(directory):
     """The flags in the vermagic of the kernel's modules in ``directory``, or None if none of them can be read."""
-    for place, dummy, names in os.walk(directory):
-        for name in filter(kernel_modules.is_module, names):
-            try:
-                return kernel_modules.vermagic_flags(os.path.join(place, name))
-            except NpuError:
-                continue
+    modules = (os.path.join(place, name) for place, dummy, names in os.walk(directory) for name in names if _is_module(name))
+    # All of them are packed in the same way, so what cannot read some reads none.
+    for path in itertools.islice(modules, _MOST_TRIED):
+        try:
+            return kernel_modules.vermagic_flags(path)
+        except NpuError:
+            continue
     return None
+
+
+def _is_module(name):
+    return kernel_modules.is_module(name) or name.endswith(kernel_modules.UNREADABLE_SUFFIX)
