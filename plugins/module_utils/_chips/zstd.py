@@ -8,6 +8,7 @@ Both accept a window of 128 MiB at most, and nothing that unpacks to more than a
 
 from __future__ import annotations
 
+import importlib
 import os
 import select
 import subprocess
@@ -17,9 +18,10 @@ import time
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 try:
-    from compression import zstd as _library
-except ImportError:  # before Python 3.14
-    _library = None
+    _found = importlib.import_module("compression.zstd")
+except ImportError:
+    _found = None  # type: ignore[assignment]
+_library = _found  # None before Python 3.14
 
 # Not by PATH: it is run as root.
 PROGRAMS = ("/usr/bin/zstd", "/bin/zstd")
@@ -68,12 +70,12 @@ def _output(command, source, limit):
         env={"LC_ALL": "C", "PATH": "/usr/bin:/bin"},
         start_new_session=True,
     )
-    deadline, parts, size = time.monotonic() + _SECONDS, [], 0
+    output, deadline, parts, size = process.stdout.fileno(), time.monotonic() + _SECONDS, [], 0
     try:
         while size <= limit:
-            if not select.select([process.stdout], [], [], max(0.0, deadline - time.monotonic()))[0]:
+            if not select.select([output], [], [], max(0.0, deadline - time.monotonic()))[0]:
                 raise NpuError("zstd did not end within %d s" % _SECONDS)
-            part = os.read(process.stdout.fileno(), min(_CHUNK, limit + 1 - size))
+            part = os.read(output, min(_CHUNK, limit + 1 - size))
             if not part:
                 break
             parts.append(part)
