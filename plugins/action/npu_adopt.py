@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 
 _display = Display()
 show_lines_at_once()
@@ -54,6 +55,7 @@ class ActionModule(HostsAction):
             "conflicts": conflicts,
             "due": plan.due,
             "todo": todo,
+            "carry_out": mindcluster_foreign.give_back() if params["state"] == "returned" else mindcluster_foreign.adopt(),
             "done": [],
         }
         if params["act"] and self.check_mode:

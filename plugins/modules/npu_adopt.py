@@ -108,6 +108,10 @@ todo:
   returned: success
   type: list
   elements: str
+carry_out:
+  description: What to do to carry it out, a command with the inventory, the hosts and the variables of this run.
+  returned: success
+  type: str
 done:
   description: What was done, as phrases.
   returned: success

@@ -310,10 +310,15 @@ def present(module):
     lacks_any = lacks_package or lacks_firmware
     if lacks_package and module.params["release"]:
         raise NpuError(
-            "%s. It is from the package %s (SHA-256 %s). Set npu_driver_source to package, npu_driver_package to that package, and"
-            " npu_driver_package_sha256 and npu_driver_version to its own, and run npuops.ascend.upgrade"
+            "%s. It is from the package %s (SHA-256 %s). Stage it again from there with npuops.ascend.upgrade"
             % (reason, options["package"], options["package_sha256"]),
             release=options["release"],
+            package_settings={
+                "npu_driver_source": "package",
+                "npu_driver_package": options["package"],
+                "npu_driver_package_sha256": options["package_sha256"],
+                "npu_driver_version": options["version"],
+            },
         )
     if reason:
         reasons.append(reason)

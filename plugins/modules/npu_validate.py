@@ -210,6 +210,13 @@ network:
       description: The checks of the network ports with O(network=warn), each as in RV(checks). Empty with O(network=strict).
       type: list
       elements: dict
+reserved:
+  description:
+    - For which containers outside of Kubernetes the driver reserves chips, as sentences. Pods that get these chips fail with -8020.
+    - They say whether device-share is off or on, if C(npu-smi) tells it.
+  returned: always
+  type: list
+  elements: str
 msg:
   description: The failed checks and what to do, or that all checks passed. Then what a person should know.
   returned: always

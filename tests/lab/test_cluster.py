@@ -184,7 +184,7 @@ WRONG = {
     "a Python that is needed": "Python 3.8 or newer",
     "unknown source": "value of driver_source must be one of",
     "unreachable host": "not-there: not reachable: ",
-    "how to continue without it": "--limit 'npu_nodes:!<host>'",
+    "how to continue without it": "--limit 'all:!<host>'",
     "another misspelt variable": "unknown variable npu_exporter_imgae: did you mean npu_exporter_image?",
 }
 

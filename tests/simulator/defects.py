@@ -53,8 +53,8 @@ DEFECTS = (
         "chips-that-were-ill-before",
         "A new driver is blamed for chips that were as they are with the old one.",
         "_maintenance/validation.py",
-        'chip_health.worse(work.log.own.get("chips"), chips)',
-        "chip_health.worse(None, chips)",
+        "chip_health.worse(before, chips)",
+        'chip_health.worse(dict.fromkeys(chip_health.by_key(chips), "OK"), chips)',
     ),
     Defect(
         "settled-by-label",
@@ -293,6 +293,20 @@ DEFECTS = (
         "_record/record.py",
         "return text if version_info.is_version(text) else None",
         "return None",
+    ),
+    Defect(
+        "approval-taken-over",
+        "A run for another version goes on with a record whose approval was used for the version before, and keeps that.",
+        "_maintenance/begin.py",
+        "if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):",
+        "if False:",
+    ),
+    Defect(
+        "asked-for-nothing",
+        "A node that is not due any more is still asked to approve the version that it has.",
+        "_maintenance/end.py",
+        "if labels[maintenance_record.LABEL_STATE] not in _DUE:",
+        "if False:",
     ),
     Defect(
         "denials-halt",

@@ -143,7 +143,7 @@ class Invariants:
             self._wrote[name] = self._api.timeline.time
         if ours and was is not None and has is None:
             self._over(name, was, after)
-        due = maintenance_record.state(after) in (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
+        due = self._is_due(after)
         if ours and has is None and not due and node_conditions.told_by(after) and name not in self.tainted:
             raise Violation("condition without a reason", "%s has %s" % (name, node_conditions.told_by(after)[0]["type"]))
         cordoned = bool(after["spec"].get("unschedulable"))
@@ -199,6 +199,11 @@ class Invariants:
             given_for, wanted = self._approved_for.get(name), (has["to"] or {}).get("version")
             if wanted and given_for not in (None, wanted):
                 raise Violation("approval for another version", "%s goes to %s, approved for %s" % (name, wanted, given_for))
+        self._approved_version(name, has)
+        if was is not None and has is None and there is None and not self._is_due(after):
+            asked = after["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVAL_FOR)
+            if asked is not None:
+                raise Violation("approval asked for nothing", "%s is not due, and is asked to approve %s" % (name, asked))
         if had is None and there is not None and (was is None or was.get("approval") is None):
             raise Violation("approval from nowhere", "%s gets one, and its record has none" % name)
         if was is not None and has is None and was.get("approval") is not None:
@@ -208,6 +213,20 @@ class Invariants:
                 raise Violation("approval used twice", "%s was rebooted with it, and gets it back" % name)
             if not used and returned and there is None:
                 raise Violation("approval lost", "%s was not rebooted with it" % name)
+
+    @staticmethod
+    def _approved_version(name: str, record: dict[str, Any] | None) -> None:
+        """A record goes to the version that its approval was given for, or back to the driver before."""
+        if record is None or record["reason"] == maintenance_record.RECOVERY_REASON:
+            return
+        back = record["step"] == maintenance_record.ROLLBACK or maintenance_record.TURNED in record["times"]
+        given_for, wanted = (record["approval"] or {}).get("for"), (record["to"] or {}).get("version")
+        if given_for and wanted and given_for != wanted and not back:
+            raise Violation("approval for another version", "%s goes to %s, approved for %s" % (name, wanted, given_for))
+
+    @staticmethod
+    def _is_due(node: Object) -> bool:
+        return maintenance_record.state(node) in (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 
     def _dated(self, name: str, record: dict[str, Any] | None) -> None:
         """Times are those of the API server, whatever the machine takes for the time, and wherever it is."""

@@ -71,6 +71,15 @@ def test_a_chip_that_is_gone_is_missed(agent, api, chips, ready):
     wait_for(lambda: told(api) == ("True", "ChipsMissing"))
     assert message(api).endswith("responds; 8 of 9 chips: 0000:c4:00.0 is missing from the PCI bus since a reboot")
     assert sample(agent, 'chip_missing{bus_id="0000:c4:00.0"}') == 1
+    # What is missing is said first, and does not hide what else there is; that no chip serves is worse than both.
+    chips.list("Alarm")
+    wait_for(lambda: message(api).endswith("since a reboot; NPU 0 chip 0 (0000:c1:00.0): Alarm"))
+    assert told(api) == ("True", "ChipsMissing")
+    chips.list(*["Critical"] * 8)
+    wait_for(lambda: told(api) == ("False", "AllChipsUnhealthy"))
+    assert "0000:c4:00.0 is missing" in message(api)
+    chips.list("OK")
+    wait_for(lambda: told(api) == ("True", "ChipsMissing"))
     remember()
     wait_for(lambda: told(api) == ("True", "DriverResponds"))
     wait_for(lambda: sample(agent, 'chip_missing{bus_id="0000:c4:00.0"}') is None)

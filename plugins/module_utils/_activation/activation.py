@@ -215,7 +215,7 @@ class Activation:
         if problem:
             raise NpuError(problem)
         path = self.fs + chip_memory.PATH
-        if not os.path.isfile(path) or chip_memory.read(path) != present:
+        if not chip_memory.has(present, path):
             yield Change("record the chips of the host", functools.partial(chip_memory.write, present, path))
 
     def _add(self, steps):

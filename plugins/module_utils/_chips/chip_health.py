@@ -62,16 +62,20 @@ def told(chips):
 def worse(before, chips):
     """What is worse with ``chips`` (of ``view``) than ``before`` (of ``by_key``), as phrases.
 
-    A chip of which it is not known how it was, as all if ``before`` is None, is compared with OK.
+    A chip of which it is not known how it was, as all if ``before`` is None, may have been as it is: see ``unknown``.
     """
     known, found = before or {}, []
     for chip in chips:
         was = known.get(key(chip))
-        if _rank(chip["health"]) > _rank(was or OK):
-            told = "was %s before" % was if was else "it is not known how it was before"
-            found.append("%s is %s, and %s" % (_name(chip), chip["health"], told))
+        if was is not None and _rank(chip["health"]) > _rank(was):
+            found.append("%s is %s, and was %s before" % (_name(chip), chip["health"], was))
     gone = sorted(set(known) - set(by_key(chips)))
     return found + ["the chip %s is missing" % name.partition("/")[0] for name in gone]
+
+
+def unknown(before, chips):
+    """The chips that ``before`` (of ``by_key``, or None) says nothing of."""
+    return [chip for chip in chips if key(chip) not in (before or {})]
 
 
 def fewest(offers, chips):

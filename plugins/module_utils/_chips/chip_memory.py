@@ -13,6 +13,7 @@ import os
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_untrusted, write_atomic
 
 NAME = "chips.json"
@@ -37,7 +38,18 @@ def read(path=PATH):
         return {}
     if not isinstance(found, dict) or len(found) > _MOST:
         return {}
-    return found if all(_ADDRESS.fullmatch(address) and count in (1, 2) for address, count in found.items()) else {}
+    # True and 1.0 are equal to 1.
+    return found if all(_ADDRESS.fullmatch(at) and type(count) is int and count in (1, 2) for at, count in found.items()) else {}
+
+
+def has(chips, path=PATH):
+    """Whether ``write`` has written ``chips`` there. Raises NpuError if it never can."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        raise NpuError("%s is a directory, and not the list of the chips of this host. Remove it, and run again" % path)
+    try:
+        return os.path.isfile(path) and read(path) == chips
+    except OSError:
+        return False  # a link, say, which the file replaces
 
 
 def write(chips, path=PATH):

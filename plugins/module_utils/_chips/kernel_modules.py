@@ -14,12 +14,13 @@ import re
 import struct
 import zlib
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import zstd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
 SUFFIXES = (".ko", ".ko.xz", ".ko.gz")
-# Python's standard library cannot read it.
+# No boot script loads these, and not each host can read them: kernels have them, drivers must not.
 UNREADABLE_SUFFIX = ".ko.zst"
 _SIGNATURE = b"~Module signature appended~\n"
 
@@ -54,7 +55,7 @@ def read_module(path):
 
 
 def unpack(content, path, limit, what):
-    """``content`` without the compression that the suffix of ``path`` names (.xz, .gz, or none).
+    """``content`` without the compression that the suffix of ``path`` names (.xz, .gz, .zst, or none).
 
     Raises NpuError, in which ``what`` is the kind of the file, if that fails or if there are more than ``limit`` bytes.
     """
@@ -63,15 +64,29 @@ def unpack(content, path, limit, what):
             return _unpack(lzma.LZMADecompressor(memlimit=_XZ_MEMORY), content, path, limit, what)
         if path.endswith(".gz"):
             return _unpack(zlib.decompressobj(wbits=31), content, path, limit, what)
+        if path.endswith(".zst"):
+            return _unpack_zstd(content, path, limit, what)
         return content
     except (lzma.LZMAError, zlib.error, EOFError) as exc:
         raise NpuError("%s %s cannot be read: %s" % (what, printable(path), exc)) from None
 
 
-def _unpack(decompressor, content, path, limit, what):
-    unpacked = decompressor.decompress(content, limit + 1)
+def _unpack_zstd(content, path, limit, what):
+    try:
+        unpacked = zstd.unpack(content, limit)
+    except NpuError as exc:
+        raise NpuError("%s %s cannot be read: %s" % (what, printable(path), exc.message)) from None
+    return _checked(unpacked, path, limit, what)
+
+
+def _checked(unpacked, path, limit, what):
     if len(unpacked) > limit:
         raise NpuError("%s %s unpacks to more than %d MiB, which is the limit" % (what, printable(path), limit // 2**20))
+    return unpacked
+
+
+def _unpack(decompressor, content, path, limit, what):
+    unpacked = _checked(decompressor.decompress(content, limit + 1), path, limit, what)
     if not decompressor.eof:
         raise EOFError("it is truncated")
     return unpacked

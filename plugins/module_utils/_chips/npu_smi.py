@@ -83,6 +83,8 @@ _SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to ma
 _STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
 
 _TITLE = re.compile(r"\|\s*npu-smi\s+(\S+)\s+Version:\s*(\S+)\s*\|\s*\Z")
+# A line for each chip of the card.
+_SHARE = re.compile(r"^\s*Device-share Status\s*: (True|False)\s*$", re.MULTILINE)
 _BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\Z")
 
 
@@ -155,6 +157,14 @@ class NpuSmi:
         ``chip_id``."""
         chip = [] if chip_id is None else ["-c", str(chip_id)]
         return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id), *chip))
+
+    def device_share(self, npu_id):
+        """Whether several containers may open a chip of the card, as device-share says; None if npu-smi does not tell."""
+        try:
+            states = _SHARE.findall(self.run("info", "-t", "device-share", "-i", str(npu_id)))
+        except NpuError:
+            return None  # only newer drivers have it
+        return "False" not in states if states else None
 
     def firmware(self, listed):
         """The versions of the firmware of the chips ``listed`` (as of ``info``), in that order; NA where it is unknown."""

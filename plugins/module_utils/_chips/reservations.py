@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders impor
 PATH = "/proc/uda/namespace_node"
 _HOST = 128
 _LONGEST = 2**20
+_MOST = 128  # mount namespaces; the driver numbers those of containers from 0 to 127
 _HEAD = re.compile(r"ns_id ([0-9]{1,5}) identify [0-9]+ root_tgid ([0-9]{1,10}) dev_num [0-9]+ namespace \S+, udev list:\Z")
 _CHIP = re.compile(r"\s*[0-9]{1,5}\s+([0-9]{1,5})\Z")
 _CONTAINER = re.compile(r"([0-9a-f]{64})(?:\.scope)?$", re.MULTILINE)
@@ -38,9 +39,9 @@ def read(fs=""):
         head, chip = _HEAD.match(line.strip()), _CHIP.match(line)
         if head:
             chips = []
-            if int(head.group(1)) < _HOST:
+            if int(head.group(1)) < _HOST and len(found) < _MOST:
                 found.append(dict(_process(int(head.group(2)), fs), chips=chips))
-        elif chip:
+        elif chip and int(chip.group(1)) not in chips:
             chips.append(int(chip.group(1)))
     return [entry for entry in found if entry["chips"]]
 

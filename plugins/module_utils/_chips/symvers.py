@@ -8,21 +8,27 @@ A kernel with CONFIG_MODVERSIONS refuses a module with another CRC for a symbol,
 
 from __future__ import annotations
 
+import itertools
 import os
+import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 
-# In this order: those of the package of the kernel are before those of its headers. The standard library cannot read .zst.
+# In this order: those of the package of the kernel are before those of its headers.
 PLACES = tuple(
     place + suffix
     for place in ("lib/modules/%s/symvers", "usr/lib/modules/%s/symvers", "boot/symvers-%s")
-    for suffix in (".xz", ".gz", "")
+    for suffix in (".xz", ".gz", ".zst", "")
 ) + ("lib/modules/%s/build/Module.symvers", "usr/src/kernels/%s/Module.symvers", "usr/src/linux-headers-%s/Module.symvers")
 
 # A kernel has some ten thousand symbols, a line of about 60 bytes each.
 _MAX_SYMVERS = 32 * 2**20
+_MOST_SYMBOLS = 2**18
+_MOST_TRIED = 10
+_LINE = re.compile(rb"(?:0x)?([0-9a-f]{1,8})\t([A-Za-z0-9_.$]{1,512})(?:\t|\Z)")
+_RELEASE = re.compile(r"[0-9A-Za-z][0-9A-Za-z._+~-]{0,127}\Z")  # also a part of paths
 
 # Each module needs it, and its CRC is zero in the symvers of a kernel without CONFIG_MODVERSIONS.
 _LAYOUT = "module_layout"
@@ -43,14 +49,14 @@ class Symvers:
         self.kernel = {}
         self.modules = {}
         for line in content.splitlines():
-            fields = line.split(b"\t")
-            try:
-                crc = int(fields[0], 16)
-                name = fields[1].decode("ascii")
-            except (ValueError, IndexError):
+            begin = _LINE.match(line)
+            if begin is None:
                 continue
             # CRC, symbol, module, kind of export, namespace. From Linux 5.4 to 5.6, the namespace was before the module.
-            (self.kernel if b"vmlinux" in fields[2:4] else self.modules)[name] = crc
+            kernel = b"vmlinux" in line.split(b"\t", 4)[2:4]
+            (self.kernel if kernel else self.modules)[begin.group(2).decode("ascii")] = int(begin.group(1), 16)
+            if len(self.kernel) + len(self.modules) > _MOST_SYMBOLS:
+                raise NpuError("%s has more than %d symbols, which no kernel has" % (path, _MOST_SYMBOLS))
 
     @property
     def has_crcs(self):
@@ -78,7 +84,7 @@ def of_kernel(release, fs="/"):
 
     None if the host has no such file that can be read, or the kernel no CRCs.
     """
-    if "/" in release:
+    if not _RELEASE.match(release):
         return None
     for place in PLACES:
         path = os.path.join(fs, place % release)
@@ -96,10 +102,15 @@ def of_kernel(release, fs="/"):
 
 def _flags(directory):
     """The flags in the vermagic of the kernel's modules in ``directory``, or None if none of them can be read."""
-    for place, dummy, names in os.walk(directory):
-        for name in filter(kernel_modules.is_module, names):
-            try:
-                return kernel_modules.vermagic_flags(os.path.join(place, name))
-            except NpuError:
-                continue
+    modules = (os.path.join(place, name) for place, dummy, names in os.walk(directory) for name in names if _is_module(name))
+    # All of them are packed in the same way, so what cannot read some reads none.
+    for path in itertools.islice(modules, _MOST_TRIED):
+        try:
+            return kernel_modules.vermagic_flags(path)
+        except NpuError:
+            continue
     return None
+
+
+def _is_module(name):
+    return kernel_modules.is_module(name) or name.endswith(kernel_modules.UNREADABLE_SUFFIX)

@@ -33,7 +33,10 @@ def one_line(text):
     return " ".join(str(text or "").split()).rstrip(".") or "no reason given"
 
 
+_PROGRAMS = ("kubectl", "ansible-playbook")  # a period at the end would be part of the command that people copy
+
+
 def sentence(text):
     """With a capital letter and a final period, unless it contains a command."""
     text = text[:1].upper() + text[1:]
-    return text if text.endswith(".") or "kubectl" in text else text + "."
+    return text if text.endswith(".") or any(program in text for program in _PROGRAMS) else text + "."

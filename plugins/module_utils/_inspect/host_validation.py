@@ -99,6 +99,7 @@ class Validation:
         self.before = {"count": 0, "gone": [], "boot": None}
         self.vnpus = []
         self.results = []
+        self._device_share = None
 
     @property
     def valid(self):
@@ -149,15 +150,43 @@ class Validation:
                 "npu-smi info -t board says that the firmware and the driver of NPU %s are not compatible. Upgrade the firmware"
                 % ", ".join(map(str, sorted(self.npu_smi.incompatible)))
             )
-        told += [
-            "The driver reserves %s for %s, outside of Kubernetes: pods that get these chips fail with -8020. Stop the container"
-            % (", ".join("/dev/davinci%d" % number for number in entry["chips"]), reservations.told(entry))
-            for entry in reservations.read(self.fs)
-            if not host_process.in_pod(entry["pid"], self.fs)
-        ]
+        told += self.reserved
         told += [_told_of_network(result) for result in self.network_results if not result["ok"] and self.network == "warn"]
         told += network_checks.notes(self.ports) if self.ports else []
         return told + pci.notes(self.fs + "/sys/bus/pci/devices")
+
+    @property
+    def reserved(self):
+        """For which containers outside of Kubernetes the driver reserves chips, as sentences."""
+        found = [entry for entry in reservations.read(self.fs) if not host_process.in_pod(entry["pid"], self.fs)]
+        if not found:
+            return []
+        if self._device_share is None:
+            self._device_share = self._ask_device_share()
+        shared, state = self._device_share
+        if shared:
+            text = "The driver has given %s to %s, outside of Kubernetes. Pods can use these chips beside it%s"
+        else:
+            text = (
+                "The driver reserves %s for %s, outside of Kubernetes: pods that get these chips fail with -8020. Stop the"
+                " container%s"
+            )
+        return [
+            text % (", ".join("/dev/davinci%d" % number for number in entry["chips"]), reservations.told(entry), state)
+            for entry in found
+        ]
+
+    def _ask_device_share(self):
+        """(whether all cards let several containers open a chip, what npu-smi says of that, as the end of a sentence)."""
+        states = {}
+        for npu in sorted({chip["npu"] for chip in self.info["chips"]} if self.info else ()):
+            states[npu] = self.npu_smi.device_share(npu)
+            if states[npu] is None:
+                return False, ""  # one that does not answer takes its time
+        off = [npu for npu in sorted(states) if not states[npu]]
+        if off:
+            return False, ". device-share is off for NPU %s: one container at a time can open a chip" % ", ".join(map(str, off))
+        return (True, ": device-share is on for all NPUs") if states else (False, "")
 
     def _network(self, family):
         """The network ports of the chips. With warn, what is wrong there is told and the host is valid: it serves by itself."""
@@ -595,6 +624,7 @@ def validate(root, source, **options):
     validation = Validation(root, source, **options)
     validation.run()
     return {
+        "reserved": validation.reserved,
         "msg": "\n".join([summary(validation.results), *validation.notes, *cdi_spec.notes(validation.fs)]),
         "valid": validation.valid,
         "checks": validation.results,

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
@@ -28,6 +29,7 @@ class ClusterAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
+        this_run.inventory_is((task_vars or {}).get("hostvars"))
         _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
         try:
             no_value.check(task_vars or {})

@@ -55,7 +55,7 @@ class Notes:
         if told:
             told.append(
                 "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: docs/upgrade.md,"
-                ' "Follow and repair with kubectl".' % " and ".join(this_run.again(name) for name in playbooks)
+                ' "Follow and repair with kubectl".' % this_run.in_order(this_run.again(name) for name in playbooks)
             )
         return told
 

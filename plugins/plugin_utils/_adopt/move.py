@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 
@@ -56,7 +57,7 @@ class Move:
             failed = self._batch(batch, expected or {})
             moved += [name for name in batch if name not in failed]
             if failed:
-                raise NpuError(_message(failed, moved, left), changed=True, moved=moved, failed=sorted(failed))
+                raise NpuError(self._message(failed, moved, left), changed=True, moved=moved, failed=sorted(failed))
         return moved
 
     def _batch(self, names: Sequence[str], expected: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
@@ -79,6 +80,19 @@ class Move:
             if name not in failed:
                 self._say("%s has %s; %s" % (name, self._target.called, self._compared(name, users[name])))
         return failed
+
+    def _message(self, failed: Mapping[str, str], moved: Sequence[str], left: Sequence[str]) -> str:
+        on, back = mindcluster_foreign.adopt(), mindcluster_foreign.give_back()
+        if isinstance(self._target, Theirs):
+            on, back = back, on
+        return "\n".join(
+            [
+                *("%s: %s" % (name, why) for name, why in failed.items()),
+                "Nodes that moved before: %s; not begun: %s." % (_named(moved), _named(left)),
+                "After fixing this, continue with: %s" % on,
+                "To go back instead: %s" % back,
+            ]
+        )
 
     def _begin(self, name: str, expected: Mapping[str, int]) -> dict[str, int]:
         """The first write: the side that is left must not run there, and what the node offers is remembered. Returns that."""
@@ -223,15 +237,6 @@ def _name(pod: Object) -> str:
 
 def _restarts(pod: Object) -> int:
     return sum(int(entry.get("restartCount") or 0) for entry in (pod.get("status") or {}).get("containerStatuses") or [])
-
-
-def _message(failed: Mapping[str, str], moved: Sequence[str], left: Sequence[str]) -> str:
-    lines = ["%s: %s" % (name, why) for name, why in failed.items()]
-    lines.append(
-        "Nodes that moved before: %s; not begun: %s. Correct the cause, then run this again to continue, or with"
-        " the other npu_adopt_state to go back." % (_named(moved), _named(left))
-    )
-    return "\n".join(lines)
 
 
 def _named(names: Sequence[str]) -> str:

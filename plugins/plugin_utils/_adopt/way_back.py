@@ -12,11 +12,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import (
     ANNOTATION_ADOPTION,
-    GIVE_BACK,
     LABEL_ADOPTED,
+    give_back,
 )
-
-_ADVICE = "Give it back with %s, or delete the DaemonSet if you will not go back to it" % GIVE_BACK
 
 
 def held(daemonsets: Iterable[Object]) -> Objects:
@@ -37,8 +35,9 @@ def by_node(found: Iterable[Object], nodes: Mapping[str, Object]) -> dict[str, l
 
 def left(found: Iterable[Object]) -> list[str]:
     """Of each, that it stays as adoption has made it, as sentences."""
+    advice = "Delete the DaemonSet if you will not go back to it, or give it back with: %s" % give_back()
     return [
         "%s is kept off nodes by its node affinity, with the update strategy OnDelete, since npuops.ascend.adopt. %s"
-        % (left_daemonset.label_of(item), _ADVICE)
+        % (left_daemonset.label_of(item), advice)
         for item in found
     ]

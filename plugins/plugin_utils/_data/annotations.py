@@ -66,6 +66,7 @@ def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
         run=schema.text(256),
         generation=number(),
         first_generation=number(),
+        unseen=number(),
         heartbeat=_word,
         process=_word,
         reason=optional(one_of(*reasons)),

@@ -282,6 +282,7 @@ class Verdict(_Verdict, total=False):
     chips: Annotated[int, number(0, 1024)] | None  # how many the host has
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
+    reserved: list[Told] | None  # for which containers outside of Kubernetes the driver reserves chips, as sentences
 
 
 Link = Annotated[str, one_of("UP", "DOWN")]
@@ -339,6 +340,7 @@ class Validation(TypedDict, total=False):
     chip_health: ChipsHealth | None  # of those that npu-smi lists
     vnpus: Vnpus | None  # those that the host is to have
     network: Network | None  # None where it was not asked for, or there is none
+    reserved: list[Told] | None  # for which containers outside of Kubernetes the driver reserves chips, as sentences
     msg: Summary | None  # the failed checks and what to do, or that there are none
 
 

@@ -10,14 +10,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
 from ansible import context
 from ansible.errors import AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import is_secret
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given as given_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
 
 # They answer for one run, so the next one must be told again.
 _ONCE = ("npu_upgrade_clear_halt", "npu_upgrade_retry")
@@ -30,18 +33,76 @@ _FLAGS = {
     "ask_vault_pass": "--ask-vault-pass",
 }
 _LISTS = {"vault_ids": "--vault-id", "vault_password_files": "--vault-password-file"}
+# What Ansible reads in name=value as it is written: no blanks, quotes, backslashes or templates.
+_PLAIN = re.compile(r"[\w./:@%+,=~^-]*", re.ASCII)
+
+# Ansible's hostvars, for the names that the inventory has for Nodes. Ansible starts a process for each task, which is told once.
+_inventory: dict[str, Any] = {"hostvars": None}
 
 
-def again(playbook: str, variables: Mapping[str, Any] | None = None, limit: str | None = None) -> str:
+def inventory_is(hostvars: Any) -> None:
+    """Tell which hosts the run has: Ansible's ``hostvars``, or None if they are not known."""
+    _inventory["hostvars"] = hostvars
+
+
+def host_of(node: str) -> str:
+    """The inventory's name of the host of a Node; the Node's own name if the inventory has no host for it.
+
+    ``--limit`` takes the inventory's name, and npu_node_name may be another one.
+    """
+    hostvars = _inventory["hostvars"]
+    if hostvars is None:
+        return node
+    hostvars = given_variables(hostvars)
+    # Mostly it is that one, and to read the variables of all hosts takes time.
+    if node in hostvars and _node_of(hostvars, node) == node:
+        return node
+    return next((host for host in hostvars if _node_of(hostvars, host) == node), node)
+
+
+def _node_of(hostvars: Any, host: str) -> str:
+    try:
+        name = hostvars[host].get("npu_node_name")
+    except AnsibleError:  # a template that cannot be evaluated, which the plan tells of
+        return host
+    return host if is_empty(name) else str(name)
+
+
+def excluding(hosts: Sequence[str], subset: str | None) -> str:
+    """The pattern for --limit of all hosts but these. ``subset``: the --limit of this run, or None."""
+    pattern = subset or "all"
+    separator = "," if "," in pattern else ":"
+    return separator.join([pattern, *("!" + host for host in hosts)])
+
+
+def limit_without(host: str) -> str:
+    """The option of ansible-playbook that leaves out this host of those of this run."""
+    return "--limit " + shlex.quote(excluding([host], _option("subset")))
+
+
+def again(
+    playbook: str,
+    variables: Mapping[str, Any] | None = None,
+    *,
+    limit: str | None = None,
+    node: str | None = None,
+    without: str | None = None,
+) -> str:
     """Return what people do to run the playbook of this collection, as this run was started.
 
     :param variables: further extra variables; they take precedence
-    :param limit: other hosts than those of this run
+    :param limit: instead of the hosts of this run, those of this pattern
+    :param node: instead of them, the host of this Node
+    :param without: the hosts of this run, but not that of this Node
 
     Values of secrets are left out: they would be in a log. In AWX, it is a sentence: people do not type commands there.
     """
     given = {name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in (variables or {}).items()}
-    if "JOB_ID" in os.environ and "INVENTORY_ID" in os.environ:
+    if node:
+        limit = host_of(node)
+    elif without:
+        limit = excluding([host_of(without)], _option("subset"))
+    if _is_in_awx():
         return _in_awx(playbook, given, limit)
     words = ["ansible-playbook", *_words(), "npuops.ascend." + playbook]
     hosts = limit or _option("subset")
@@ -50,6 +111,15 @@ def again(playbook: str, variables: Mapping[str, Any] | None = None, limit: str 
     for text in _extra_variables(given):
         words += ["-e", text]
     return " ".join(shlex.quote(word) for word in words)
+
+
+def in_order(commands: Iterable[str]) -> str:
+    """Several of them, each to be run after the one before."""
+    return (" and then " if _is_in_awx() else " && ").join(commands)
+
+
+def _is_in_awx() -> bool:
+    return "JOB_ID" in os.environ and "INVENTORY_ID" in os.environ
 
 
 def _in_awx(playbook: str, given: Mapping[str, str], limit: str | None) -> str:
@@ -97,10 +167,14 @@ def _extra_variables(given: Mapping[str, str]) -> Iterator[str]:
             continue
         kept = {name: value for name, value in _parsed(text).items() if name not in (*given, *_ONCE) and not is_secret(name, value)}
         if kept and all(isinstance(value, str) for value in kept.values()):
-            yield from ("%s=%s" % item if " " not in item[1] else json.dumps(dict([item])) for item in kept.items())
+            yield from (_written(*item) for item in kept.items())
         elif kept:
             yield json.dumps(kept)
-    yield from ("%s=%s" % item for item in given.items())
+    yield from (_written(*item) for item in given.items())
+
+
+def _written(name: str, value: str) -> str:
+    return "%s=%s" % (name, value) if _PLAIN.fullmatch(value) else json.dumps({name: value})
 
 
 def _parsed(text: str) -> dict[str, Any]:

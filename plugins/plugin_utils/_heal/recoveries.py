@@ -18,6 +18,7 @@ from types import TracebackType
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.heal_service import ASKING
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 
 # Seconds that the last lines of a run may take. What it has left behind may hold its output open.
 _LAST_LINES = 5
@@ -39,9 +40,7 @@ def without(hosts: Sequence[str], subset: str | None) -> list[str]:
     """The arguments that leave out these hosts of those that the command is for. ``subset``: its own --limit, or None."""
     if not hosts:
         return []
-    pattern = subset or "all"
-    separator = "," if "," in pattern else ":"
-    return ["--limit", separator.join([pattern, *("!" + host for host in hosts)])]
+    return ["--limit", this_run.excluding(hosts, subset)]
 
 
 class Recovery:

@@ -5,11 +5,15 @@
 
 from __future__ import annotations
 
+import datetime
 import email.utils
 import time
 
 # Seconds. An answer tells whole seconds, and one that took longer than this does not tell when.
 _APART = 5.0
+
+# 2020 and 2200, in seconds since 1970: what any API server takes for the time, and what records can have.
+_FIRST, _LAST = 1_577_836_800, 7_258_118_400
 
 
 class Clock:
@@ -31,8 +35,12 @@ class Clock:
     def heard(self, date: str | None, took: float) -> None:
         """An answer of the API server has just come. ``date``: its header Date, None without one; ``took``: seconds."""
         try:
-            server = email.utils.parsedate_to_datetime(date or "").timestamp()
+            told = email.utils.parsedate_to_datetime(date or "")
+            # HTTP's dates are UTC. Without a zone, Python takes one for the time of this machine's zone.
+            server = (told if told.tzinfo else told.replace(tzinfo=datetime.timezone.utc)).timestamp()
         except (TypeError, ValueError, OverflowError):
+            return
+        if not _FIRST <= server < _LAST:
             return
         ahead = server + 0.5 - self.wall()
         # Within that, two looks would differ for no reason.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -115,13 +116,16 @@ class Beginning:
         foreign = found["run"] != self._request.run
         generation = found["generation"]
         if maintenance_record.intended(found):
-            self._work.found_generation = generation
+            self._work.found_generation = found.get("unseen", generation)
         if foreign:
             view = self._work.found_view = self._work.host.peek()
             generation = max(generation, view["generation"] if view else 0) + 1
         wanted: Record = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):
             wanted["approval"] = None  # it was given for what the record was about before
+        if foreign and maintenance_record.intended(found):
+            # Its host may stay silent: the number that this run gives the record makes it no newer than the host for the next run.
+            wanted["unseen"] = self._work.found_generation
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
             self._log.write(
@@ -310,7 +314,7 @@ class Beginning:
         if records:
             told = "There is no slot: %s was left in the middle of a maintenance by a run that died. Finish it first: %s" % (
                 " and ".join(records),
-                " and ".join(maintenance_purpose.finish(record, name) for name, record in records.items()),
+                this_run.in_order(maintenance_purpose.finish(record, name) for name, record in records.items()),
             )
             raise NpuError(told, no_slot=True)
 

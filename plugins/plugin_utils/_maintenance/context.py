@@ -292,12 +292,20 @@ class Work:
                 " new plan."
             )
             raise Outdated(text % (found, view["generation"], view["good"] or view["driver"]), view)
+        if found is not None and "unseen" in self.log.own:
+            # Before anything is sent to the host: from then on it has seen the number of this run.
+            self.log.write(lambda _node, record: node_log.Change({name: record[name] for name in record if name != "unseen"}))
 
     def check_found(self) -> None:
         """The same, with what a host said that is known to be this node's."""
         view, self.found_view = self.found_view, None
         if view is not None and view["boot_id"] == kube_client.boot_id(self.log.look()):
             self.check_generation(view)
+
+    def check_not_older(self) -> None:
+        """The same, where nothing was heard of the host since the record was taken up: waits for it as for one that reboots."""
+        if self.found_generation is not None:
+            self.known_host(self.policy.reboot_timeout)
 
     def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""

@@ -157,12 +157,12 @@ def playbook_of(record: Record) -> str:
 def finish(record: Record, name: str) -> str:
     """The command that goes on with the maintenance of the node, to the driver that it was begun for."""
     version = (record.get("to") or {}).get("version") if playbook_of(record) == "upgrade" else None
-    return this_run.again(playbook_of(record), {"npu_driver_version": version} if version else None, limit=name)
+    return this_run.again(playbook_of(record), {"npu_driver_version": version} if version else None, node=name)
 
 
 def _failed_before(node: Object) -> str:
     why = maintenance_record.last(node).get("failure") or "It failed before."
     return "%s To try again: %s" % (
         sentence(why),
-        this_run.again("upgrade", {"npu_upgrade_retry": True}, limit=node["metadata"]["name"]),
+        this_run.again("upgrade", {"npu_upgrade_retry": True}, node=node["metadata"]["name"]),
     )

@@ -78,6 +78,7 @@ def roll_back(work: Work) -> Outcome | None:
             work.log.step(maintenance_record.ROLLBACK, boot_id=view["boot_id"])
             return None
     else:
+        work.check_not_older()
         try:
             view = work.host.reboot(None, work.policy.reboot_timeout, refuse_held=False)
         except maintenance_host_side.NotSent as exc:

@@ -132,6 +132,7 @@ def reboot_host(work: Work) -> Outcome | None:
     release = work.log.own["to"].get("release")
     if not work.remembered.asked:
         work.refuse_another_node()
+        work.check_not_older()
     problem = firmware_write.write(work, release)
     if problem:
         return rollback_step.begin(work, problem)
@@ -220,6 +221,7 @@ def _refuse(work: Work, problem: Invalid) -> Outcome | None:
 
 def finish(work: Work) -> Outcome | None:
     """None if the record was for something else, and what this run wants is to begin yet."""
+    work.check_not_older()
     more = work.wants_more()
     outcome = Ending(work).finish(more)
     return None if more else outcome

@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import re
+
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
@@ -15,10 +17,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable, on_trial
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable, held_text, on_trial
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 
 _ALLOCATABLE_LIMIT = 300  # seconds
+_MOST_HOLDERS = 5
+# What programs say of a chip that the driver has given to another container: DCMI's code, and that of the runtime of CANN.
+_BUSY = re.compile(r"-8020\b|device is used|\b(?:error|drvRet=|ret=)\s*87\b")
 
 
 class Check:
@@ -54,11 +59,15 @@ class Check:
         if not result["valid"]:
             raise Invalid("the host is not healthy: %s" % result["msg"])
         chips = result.get("chip_health") or []
-        worse = chip_health.worse(work.log.own.get("chips"), chips) if trial else []
+        before = work.log.own.get("chips")
+        worse = chip_health.worse(before, chips) if trial else []
         if worse:
             raise Invalid("its chips are worse than before: %s" % ", ".join(worse))
         if chip_health.told(chips):
             work.say("goes on with chips that are not OK: %s" % chip_health.told(chips))
+        unknown = chip_health.told(chip_health.unknown(before, chips)) if trial else ""
+        if unknown:
+            work.say("it is not known how they were before the reboot: %s" % unknown)
         self._note_firmware(result.get("firmware_version"))
         if firmware and result.get("firmware_version") != firmware:
             flash = view.get("firmware") or {}
@@ -87,7 +96,22 @@ class Check:
         try:
             self._work.smoke.run()
         except SmokeFailed as exc:
-            raise Invalid(exc.message)
+            raise Invalid(exc.message + self._holders_of(exc.message))
+
+    def _holders_of(self, message: str) -> str:
+        """Who has the chips that the pod did not get, as the end of its message; "" if that is not why it failed, or not known."""
+        if not _BUSY.search(message):
+            return ""
+        try:
+            reserved = self._work.host.validate(None).get("reserved") or []
+            holders = self._work.host.view()["holders"]
+        except HostUnreachable:
+            raise
+        except NpuError:
+            return ""
+        told = [printable(text).rstrip(".") for text in reserved[:_MOST_HOLDERS]]
+        told += [held_text(holders[:_MOST_HOLDERS])] if holders else []
+        return "; " + "; ".join(told) if told else ""
 
     def confirm(self, release: str, boot_id: str) -> bool:
         """Take the release as good in the boot in which it was validated: the last thing to be done on the host.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import PLUGIN_SOCKETS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
@@ -21,8 +22,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 LABEL_ADOPTED = "npuops.ascend/adopted"
 # On a Node while it moves, and on each DaemonSet that is adopted: what was before.
 ANNOTATION_ADOPTION = "npuops.ascend/adoption"
-# What takes a node back to the components of others.
-GIVE_BACK = "npuops.ascend.adopt -e npu_adopt=true -e npu_adopt_state=returned"
 
 # The node affinity of a DaemonSet that is set aside: no node has that.
 ASIDE: Object = {"key": LABEL_ADOPTED, "operator": "In", "values": ["nowhere"]}
@@ -32,6 +31,16 @@ _PLUGIN = re.compile(r"(ascend|npu)[-_.]?(k8s)?[-_.]?device[-_.]?plugin")
 _EXPORTER = re.compile(r"npu[-_.]?exporter")
 # Where programs in a container look for the driver's libraries.
 _LIBRARIES = ("/usr/local/Ascend/", "/usr/local/dcmi/")
+
+
+def adopt() -> str:
+    """The command that moves nodes to our components, or goes on with that."""
+    return this_run.again("adopt", {"npu_adopt": True, "npu_adopt_state": "adopted"})
+
+
+def give_back() -> str:
+    """The command that moves nodes back to the components of others, or goes on with that."""
+    return this_run.again("adopt", {"npu_adopt": True, "npu_adopt_state": "returned"})
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str) -> Objects:

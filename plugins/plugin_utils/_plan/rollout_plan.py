@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
@@ -159,7 +160,7 @@ class RolloutPlan:
         lines += ["  cluster: %s" % reason for reason in self.cluster_reasons]
         lines += ["  " + line for line in plan_lines.shared((entry.name, entry.why) for entry in self.of(BLOCKED, UNREACHABLE))]
         if self.of(UNREACHABLE):
-            lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
+            lines.append("To continue without a host, exclude it: %s." % this_run.limit_without("<host>"))
         if any(entry.deferrable for entry in self.entries) and not self.cluster_reasons:
             lines.append("To start with the others and try the blocked ones last: -e npu_upgrade_on_blocked=defer.")
         return "\n".join(lines)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import UNREACHABLE
 
@@ -31,5 +32,5 @@ def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> s
     lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
     lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
     if any(verdict.status == UNREACHABLE for verdict in verdicts):
-        lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
+        lines.append("To continue without a host, exclude it: %s." % this_run.limit_without("<host>"))
     return "\n".join(lines)

@@ -59,7 +59,7 @@ def ways_out(halted: Halt) -> str:
         told = "After fixing this, finish %s first: %s. To continue without it: %s" % (
             halted["node"],
             this_run.again(playbook),
-            this_run.again(playbook, clear, limit="npu_nodes:!%s" % halted["node"]),
+            this_run.again(playbook, clear, without=halted["node"]),
         )
     else:
         told = "After fixing this, continue with: %s" % this_run.again(playbook, clear)

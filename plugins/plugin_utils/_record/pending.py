@@ -32,14 +32,7 @@ def change(node: Object, due: bool, version: str | None = None) -> tuple[LabelCh
     """
     if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         return {}, {}
-    return _labels(node, due), maintenance_record.ask_for(node, version) if due else _no_longer_asked(node)
-
-
-def _no_longer_asked(node: Object) -> LabelChanges:
-    """What was asked for once must not take the approval of another day away."""
-    values = kube_client.annotations(node)
-    stale = maintenance_record.ANNOTATION_APPROVAL_FOR in values and maintenance_record.ANNOTATION_APPROVE not in values
-    return {maintenance_record.ANNOTATION_APPROVAL_FOR: None} if stale else {}
+    return _labels(node, due), maintenance_record.ask_for(node, version) if due else maintenance_record.no_longer_asked(node)
 
 
 def _labels(node: Object, due: bool) -> LabelChanges:

@@ -302,6 +302,14 @@ def ask_for(node: Object, version: str | None) -> LabelChanges:
     return asked
 
 
+def no_longer_asked(node: Object) -> LabelChanges:
+    """The annotations to write, as a merge patch of them, on a node that is not due: what was asked for once must not take the
+    approval of another day away."""
+    values = kube_client.annotations(node)
+    stale = ANNOTATION_APPROVAL_FOR in values and ANNOTATION_APPROVE not in values
+    return {ANNOTATION_APPROVAL_FOR: None} if stale else {}
+
+
 # --- the record ---
 
 

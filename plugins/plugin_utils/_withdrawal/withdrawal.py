@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
@@ -97,9 +98,9 @@ class Leaving:
             reasons.append("the node %s is in maintenance; wait until that ends" % self.node_name)
         if self.adopted_from:
             reasons.append(
-                "the node %s was adopted from %s. Give it back first, with %s, or delete the DaemonSet if you will not go back to"
-                " it; npu_uninstall_force: true continues anyway, and leaves the DaemonSet unchanged"
-                % (self.node_name, " and ".join(self.adopted_from), mindcluster_foreign.GIVE_BACK)
+                "the node %s was adopted from %s. Delete the DaemonSet if you will not go back to it; npu_uninstall_force: true"
+                " continues anyway, and leaves the DaemonSet unchanged. Or give it back first: %s"
+                % (self.node_name, " and ".join(self.adopted_from), mindcluster_foreign.give_back())
             )
         if self.pods:
             reasons.append(
@@ -194,7 +195,7 @@ def refusal(departures: Sequence[Leaving], force: bool) -> str | None:
         return None
     lines.insert(0, "Nothing was removed:")
     if any(one.unreachable for one in departures):
-        lines.append("To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.")
+        lines.append("To continue without a host, exclude it: %s." % this_run.limit_without("<host>"))
     return "\n".join(lines)
 
 

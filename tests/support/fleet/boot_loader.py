@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -181,8 +182,11 @@ class BootLoader:
     def validation(self, version: str | None) -> dict[str, Any]:
         wrong = self.wedged or self.loads or not self.works or version not in (None, self.driver.split("-")[0])
         told = "npu_smi: failed" if self.wedged else "loaded_driver: %s" % self.driver
+        chips = [] if wrong else self.listed()
+        if chips and not any(map(chip_health.serves, chips)):
+            wrong, told = True, "health: %s" % chip_health.told(chips)
         found = {"valid": not wrong, "checks": [], "msg": told if wrong else "all passed"}
-        return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=[] if wrong else self.listed() or [])
+        return dict(found, firmware_version=self.firmware, chips=len(self.health), chip_health=chips or [])
 
     def listed(self) -> list[dict[str, Any]] | None:
         """The chips, as npu-smi lists them; None if it fails."""

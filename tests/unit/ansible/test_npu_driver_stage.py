@@ -119,7 +119,8 @@ def test_a_package_is_staged_once(tmp_path, package, server, stage):
     results, _printed = stage(by_name, {"package": str(package)}, by_name)
     assert [result.get("failed", False) for result in results] == [True, False, False] and results[1]["changed"]
     assert "It is from the package http://127.0.0.1" in results[0]["msg"] and TOKEN not in results[0]["msg"]
-    assert "Set npu_driver_source to package" in results[0]["msg"] and len(server.requests) == 1
+    assert "npuops.ascend.upgrade --limit localhost " in results[0]["msg"] and len(server.requests) == 1
+    assert " -e npu_driver_source=package -e npu_driver_package=http://127.0.0.1" in results[0]["msg"]
 
 
 FAILURES = [

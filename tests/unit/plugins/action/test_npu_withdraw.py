@@ -99,7 +99,8 @@ def test_a_node_that_was_adopted_is_given_back_first(api):
     name = "DaemonSet kube-system/ascend-device-plugin-daemonset-910"
     with pytest.raises(NpuError) as caught:
         run(api, labels=adopted)
-    assert f"host-a: the node node-a was adopted from {name}. Give it back first, with npuops.ascend.adopt" in str(caught.value)
+    assert f"host-a: the node node-a was adopted from {name}. Delete the DaemonSet if" in str(caught.value)
+    assert "Or give it back first: ansible-playbook npuops.ascend.adopt -e npu_adopt=true" in str(caught.value)
     (left,) = run(api, True, labels=adopted, force=True)["left_in_cluster"]
     assert left.startswith(f"{name} is kept off nodes by its node affinity, with the update strategy OnDelete")
     # The last node was never of theirs: nothing is in the way, but their owner has to know.

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import activation as driver_activation
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.host.fake_host import KERNEL, NPU_SMI
@@ -276,6 +277,35 @@ def test_a_chip_that_is_gone_does_not_become_the_new_normal(npu_host):
     made.plan()
     made.apply()
     assert activation(npu_host, name).plan() == []
+
+
+@pytest.mark.parametrize("what", ["link", "pipe", "directory"])
+def test_what_a_pod_puts_in_place_of_the_memory_is_replaced(npu_host, tmp_path, what):
+    """The directory is one that device plugins write to."""
+    name = npu_host.release("a")
+    install(npu_host, name)
+    path = npu_host.fs + chip_memory.PATH
+    os.unlink(path)
+    (tmp_path / "other").write_text("{}", encoding="utf-8")
+    {"link": lambda: os.symlink(tmp_path / "other", path), "pipe": lambda: os.mkfifo(path), "directory": lambda: os.mkdir(path)}[
+        what
+    ]()
+    if what == "directory":
+        with pytest.raises(NpuError, match="chips.json is a directory"):
+            activation(npu_host, name).plan()
+        return
+    assert "record the chips of the host" in install(npu_host, name)[1]
+    assert (tmp_path / "other").read_text(encoding="utf-8") == "{}" and install(npu_host, name)[1] == []
+
+
+def test_a_card_with_two_chips_that_has_one_left(npu_host):
+    """The same addresses do not make the same number."""
+    name = npu_host.release("a")
+    install(npu_host, name)
+    path = npu_host.fs + chip_memory.PATH
+    chip_memory.write(dict.fromkeys(chip_memory.read(path), 2), path)
+    with pytest.raises(NpuError, match="only 2 of 4 chips"):
+        install(npu_host, name)
 
 
 def test_a_chip_that_is_missing_at_the_first_install(npu_host):

@@ -58,11 +58,16 @@ def test_worse(before, now, is_worse):
     assert bool(chip_health.worse(chip_health.by_key(chips(before)), chips(now))) is is_worse
 
 
-def test_without_a_comparison_only_ok_will_do():
-    assert chip_health.worse(None, chips("OK")) == []
-    assert chip_health.worse(None, chips("Alarm")) == [
-        "NPU 0 chip 0 (0000:00:00.0) is Alarm, and it is not known how it was before"
-    ]
+@pytest.mark.parametrize("before", [None, {}, chip_health.by_key(chips("OK"))])
+def test_what_is_not_known_to_have_been_ok_is_not_worse(before):
+    """npu-smi did not answer before the reboot, or did not list that chip."""
+    now = chips("OK", "Critical")
+    assert chip_health.worse(before, now) == []
+    assert chip_health.unknown(before, now) == (now[1:] if before else now), before
+
+
+def test_what_was_unknown_is_nothing_that_is_known():
+    assert chip_health.unknown(chip_health.by_key(chips("UNKNOWN", "OK")), chips("OK", "OK")) == []
 
 
 @pytest.mark.parametrize("word", ["\x1b[31mOK", "x" * 33, "{{ lookup('pipe', 'id') }}"])

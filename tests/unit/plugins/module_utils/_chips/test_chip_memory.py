@@ -25,7 +25,27 @@ def test_what_is_written_is_read(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    ["", "[]", "{", '"x"', '{"0000:c4:00.0": 3}', '{"0000:c4:00.0": "1"}', '{"{{ x }}": 1}', "[" * 100000, '{"a": 1}' * 100000],
+    [
+        "null",
+        "1",
+        '{"0000:c4:00.0": true}',
+        '{"0000:c4:00.0": 1.0}',
+        '{"0000:c4:00.0": %s}' % ("1" * 5000),
+        '{"../0000:c4:00.0": 1}',
+        "\x1b",
+        '{"0000:c4:00.0\\n": 1}',
+        '{"0000:c4:00.0": [1]}',
+        json.dumps({"0000:%02x:%02x.0" % (a, b): 1 for a in range(9) for b in range(256)}),
+        "",
+        "[]",
+        "{",
+        '"x"',
+        '{"0000:c4:00.0": 3}',
+        '{"0000:c4:00.0": "1"}',
+        '{"{{ x }}": 1}',
+        "[" * 100000,
+        '{"a": 1}' * 100000,
+    ],
 )
 def test_what_is_no_such_list_is_no_memory(tmp_path, content):
     (tmp_path / "chips.json").write_text(content, encoding="utf-8")

@@ -61,5 +61,32 @@ def test_what_is_no_list(tmp_path, text):
     assert reservations.read(str(tmp_path)) == []
 
 
+def test_a_list_without_end(tmp_path, monkeypatch):
+    """It is read up to its limit, and a person gets a list that can be read."""
+    (tmp_path / "proc/uda").mkdir(parents=True)
+    text = "".join((HEAD % (number % 128, number + 10, 0)) + "  0  %d\n" % (number % 1024) for number in range(20000))
+    (tmp_path / "proc/uda/namespace_node").write_text(text, encoding="ascii")
+    assert len(reservations.read(str(tmp_path))) <= 128
+    (tmp_path / "proc/uda/namespace_node").write_text((HEAD % (0, 5, 0)) + "  0  7\n" * 100000, encoding="ascii")
+    assert [entry["chips"] for entry in reservations.read(str(tmp_path))] == [[7]]
+
+
+@pytest.mark.parametrize("name", ["../../../etc", "\x1b[31mrm -rf\n", "{{ lookup('pipe', 'id') }}" * 100])
+def test_a_process_that_calls_itself_something(tmp_path, name):
+    """Its command line is its own; what its cgroup is called, the one that made it."""
+    (tmp_path / "proc/uda").mkdir(parents=True)
+    (tmp_path / "proc/uda/namespace_node").write_text(HEAD % (0, 5, 0) + "  0  7\n", encoding="ascii")
+    (tmp_path / "proc/5").mkdir()
+    (tmp_path / "proc/5/cmdline").write_bytes(name.encode())
+    (tmp_path / "proc/5/cgroup").write_text("0::/%s/%s\n" % (name, "g" * 64), encoding="utf-8")
+    (entry,) = reservations.read(str(tmp_path))
+    assert entry["container"] is None and len(entry["command"]) <= 120 and entry["command"].isprintable()
+
+
+def test_a_directory_in_its_place(tmp_path):
+    (tmp_path / "proc/uda/namespace_node").mkdir(parents=True)
+    assert reservations.read(str(tmp_path)) == []
+
+
 def test_without_that_driver(tmp_path):
     assert reservations.read(str(tmp_path)) == []

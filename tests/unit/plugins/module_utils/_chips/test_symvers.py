@@ -70,6 +70,28 @@ def test_an_unusable_file_does_not_count(tmp_path, name, content):
     assert symvers.of_kernel(RELEASE, str(tmp_path)).kernel == VERSIONS
 
 
+@pytest.mark.parametrize("line", [
+    b"0x1\t\x1b[31mevil\tvmlinux\n", b"0x1\tevil name\tvmlinux\n", b"-0x1\tevil\tvmlinux\n", b"0x1ffffffff\tevil\tvmlinux\n",
+    b"0x%s\tevil\tvmlinux\n" % (b"1" * 100000), b"0x1\t%s\tvmlinux\n" % (b"e" * 100000), b"0x_1\tevil\tvmlinux\n", b"0x1\t../evil\tvmlinux\n",
+])  # fmt: skip
+def test_a_hostile_line_is_no_symbol(line):
+    assert symvers.Symvers(RELEASE, "x", line + CONTENT).kernel == VERSIONS
+
+
+def test_more_symbols_than_any_kernel_has(tmp_path):
+    """They would fill the memory of the host; the next file is tried."""
+    many = CONTENT + b"".join(b"1\ts%d\tvmlinux\n" % number for number in range(2**20))
+    driver_images.write(tmp_path / "lib/modules" / RELEASE / "symvers.gz", gzip.compress(many, 1))
+    assert symvers.of_kernel(RELEASE, str(tmp_path)) is None
+    driver_images.write(tmp_path / "boot" / ("symvers-%s.gz" % RELEASE), gzip.compress(CONTENT))
+    assert symvers.of_kernel(RELEASE, str(tmp_path)).kernel == VERSIONS
+
+
+@pytest.mark.parametrize("release", ["../../etc", "..", "5.10\0", "a" * 5000])
+def test_a_release_that_is_a_path(tmp_path, release):
+    assert symvers.of_kernel(release, str(tmp_path)) is None
+
+
 def test_a_pipe_in_its_place_does_not_block(tmp_path):
     (tmp_path / "boot").mkdir()
     os.mkfifo(str(tmp_path / "boot" / ("symvers-%s.gz" % RELEASE)))

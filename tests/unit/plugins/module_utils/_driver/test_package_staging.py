@@ -195,8 +195,8 @@ def test_what_killed_controllers_left_is_removed(package, tmp_path):
     for path in files.values():
         path.parent.mkdir()
         path.write_bytes(b"x")
-    for key in ("ansible-tmp-2", "other"):
-        os.utime(files[key], (time.time() - 7200,) * 2)
+    for key, age in (("ansible-tmp-2", 7200), ("ansible-tmp-3", 0), ("other", 7200)):
+        os.utime(files[key], (time.time() - age,) * 2)  # by the clock of this process
     package_staging.remove_leftovers(str(files["ansible-tmp-4"]))
     assert [key for key, path in files.items() if path.exists()] == ["ansible-tmp-3", "other", "ansible-tmp-4"]
     assert not files["ansible-tmp-2"].parent.exists()

@@ -311,6 +311,33 @@ def test_npu_smi_lists_fewer_chips(host):
     assert (results["npu_smi"]["expected"], results["npu_smi"]["seen"]) == ("2 chips listed", "1 chips listed")
 
 
+SHARED = "\tNPU ID                         : 0\n\tChip Count                     : 1\n\n\tDevice-share Status            : %s\n\tChip ID : 0\n"
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"),
+    [
+        ((SHARED % "True", SHARED % "True"), "beside it: device-share is on for all NPUs"),
+        ((SHARED % "True", SHARED % "False"), "Stop the container. device-share is off for NPU 1: one container at a time"),
+        ((SHARED % "True" + SHARED % "False", SHARED % "True"), "device-share is off for NPU 0: "),
+        (("Device-share Status : {{ 5 }}", SHARED % "True"), "Stop the container"),
+        (None, "Stop the container"),
+    ],
+)
+def test_a_chip_that_is_reserved_and_whether_chips_are_shared(host, answers, said):
+    uda = host.root / "proc/uda"
+    uda.mkdir(parents=True)
+    text = "ns_id 0 identify 5 root_tgid 2679173 dev_num 8 namespace 0000000011110000, udev list:\nlogic_devid udevid\n  0  1\n"
+    (uda / "namespace_node").write_text(text, encoding="ascii")
+    script = 'if [ "$3" = device-share ]; then %s; elif [ "$2" = -t ]; then echo "Firmware Version : 7"; else cat <<E\n%sE\nfi\n'
+    answer = "exit 211" if answers is None else "case $5 in 0) cat <<E\n%s\nE\n;; 1) cat <<E\n%s\nE\n;; esac" % answers
+    host.npu_smi(script % (answer, host.table()))
+    validation = host.validate()
+    (note,) = validation.reserved
+    assert "/dev/davinci1" in note and note in validation.notes
+    assert said in note and ("device-share" in note) is ("device-share" in said) and "{{" not in note
+
+
 @pytest.mark.parametrize("health", ["Warning", "Alarm", "Critical", "UNKNOWN"])
 def test_sick_chip(host, health):
     host.health = ["OK", health]

@@ -57,6 +57,39 @@ def test_a_clock_that_is_set_meanwhile():
         Machine.time -= 3600
 
 
+@pytest.mark.parametrize("date", ["Fri, 15 Jan 2027 09:00:00 GMT", "Fri, 15 Jan 2027 09:00:00 -0000", "Fri, 15 Jan 2027 09:00:00"])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Shanghai"])
+def test_a_date_is_utc_wherever_the_machine_is(monkeypatch, date, zone):
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        clock = Machine()
+        clock.heard(date, 0.1)
+        assert clock.now() == pytest.approx(1_800_003_600, abs=1)
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+@pytest.mark.parametrize(
+    "date", ["Fri, 31 Dec 9999 23:59:59 -2359", "Thu, 01 Jan 1970 00:00:00 GMT", "Mon, 01 Jan 1000 00:00:00 GMT"]
+)
+def test_a_time_that_no_record_can_have_says_nothing(date):
+    """Records have years of four digits, and ages are differences."""
+    clock = Machine()
+    clock.heard(date, 0.1)
+    assert clock.now() == Machine.time
+
+
+@pytest.mark.parametrize("date", [
+    "\x1b[31m", "Fri, 15 Jan 2027 09:00:00 GMT" + "\0" * 9, "{{ lookup('pipe', 'id') }}", "../../etc/passwd", "Fri, 15 Jan 2027 09:00:00 +9999999999",
+])  # fmt: skip
+def test_a_hostile_date_says_nothing(date):
+    clock = Machine()
+    clock.heard(date, 0.1)
+    assert abs(clock.now() - Machine.time) <= 3601
+
+
 @pytest.mark.parametrize("date", [None, "", "yesterday", "Tue, 99 Foo 2026", "Wed, 25 Nov 999999999 10:11:31 GMT", "x" * 100_000])
 def test_what_is_no_date_says_nothing(date):
     clock = Machine()

@@ -205,6 +205,27 @@ def test_a_used_approval_belongs_to_its_version_too():
     assert bench.host.boot_id == "boot-npu-a-0"
 
 
+@pytest.mark.parametrize("broken", [False, True])
+def test_what_is_not_due_is_asked_for_nothing(broken):
+    """A run labels a node whose maintenance another one ends; so was the annotation of a node that is asked for no other version."""
+    bench = Bench()
+    bench.host.broken = {NEW} if broken else set()
+    annotations = {"metadata": {"annotations": {APPROVAL_FOR: TARGET["version"]}}}
+    bench.world.clock.at(60, lambda: bench.world.touch("npu-a", lambda node: merge(node, annotations)))
+    assert bench.run()["outcome"] == ("failed" if broken else "done")
+    assert APPROVAL_FOR not in bench.annotations
+
+
+def test_what_is_due_still_is_asked_for_it():
+    """A person excludes the node for now. An approval that comes then is for the same version."""
+    bench = Bench(annotations={APPROVAL_FOR: TARGET["version"]})
+    bench.world.clock.at(
+        8, lambda: bench.world.touch("npu-a", lambda node: merge(node, {"metadata": {"labels": {"npuops.ascend/skip": "true"}}}))
+    )
+    assert bench.run()["outcome"] == "deferred"
+    assert bench.labels[STATE] == "upgrade-required" and bench.annotations[APPROVAL_FOR] == TARGET["version"]
+
+
 def test_an_approval_for_another_version_in_the_middle():
     bench = Bench(annotations={APPROVE: "true"})
     bench.world.clock.at(
@@ -588,6 +609,31 @@ def test_smoke_pod():
     assert bench.host.good == OLD and bench.smoke.runs == 1 and bench.cordoned
     assert bench.run()["outcome"] == "done" and bench.smoke.runs == 1
     bench.assert_upgraded()
+
+
+@pytest.mark.parametrize(
+    "line", ["dcmi model initialized failed, because the device is used. ret is -8020", "rtSetDevice failed, drvRet=87"]
+)
+def test_a_smoke_pod_that_gets_no_chip_names_who_has_it(line):
+    bench = Bench(smoke=Smoke("the smoke pod default/smoke failed: its container main ended with 172, its last line: " + line))
+    validation, told = (
+        bench.host.validation,
+        "The driver reserves /dev/davinci0 for process 7 (/bin/bash -l)\x1b[31m, outside of Kubernetes.",
+    )
+    bench.host.validation = lambda version: dict(validation(version), reserved=[told])
+    outcome = bench.run()
+    assert outcome["outcome"] == "failed"
+    assert (
+        "; The driver reserves /dev/davinci0 for process 7 (/bin/bash -l)?[31m, outside of Kubernetes. It is back"
+        in outcome["reason"]
+    )
+
+
+def test_a_smoke_pod_that_fails_for_another_reason_names_nobody():
+    bench = Bench(smoke=Smoke("the smoke pod default/smoke failed: exit 87"))
+    validation = bench.host.validation
+    bench.host.validation = lambda version: dict(validation(version), reserved=["The driver reserves /dev/davinci0."])
+    assert "reserves" not in bench.run()["reason"]
 
 
 def test_smoke_pod_fails():

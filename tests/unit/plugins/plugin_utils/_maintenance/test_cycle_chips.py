@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.fleet.fake_fleet import LEASE, NEW, NODES, RESOURCE
 from support.fleet.maintenance_bench import REBOOT_REQUIRED, RECORD, Bench, Wedged
@@ -46,6 +47,36 @@ def test_a_chip_that_is_better_than_before_is_none_either():
     after_each_boot(bench, 2, "Warning")
     assert bench.run()["outcome"] == "done"
     bench.assert_upgraded()
+
+
+def without_an_answer_before_the_reboot(bench):
+    """npu-smi of the old driver hangs."""
+    listed, before = bench.host.listed, bench.host.boot_id
+
+    def list_chips():
+        if bench.host.boot_id == before:
+            raise NpuError("npu-smi info did not end within 30 s")
+        return listed()
+
+    bench.host.listed = list_chips
+
+
+def test_a_driver_is_not_blamed_for_chips_that_were_not_known_to_be_ok():
+    bench = Bench()
+    bench.host.health[:2] = ["Critical", "Alarm"]
+    without_an_answer_before_the_reboot(bench)
+    assert bench.run()["outcome"] == "done"
+    bench.assert_upgraded()
+    assert bench.last["chips"] is None
+    assert any("it is not known how they were before the reboot" in sentence for _step, sentence in bench.said)
+
+
+def test_a_driver_with_which_no_chip_works_is_refused_also_then():
+    bench = Bench()
+    bench.host.worsens = {NEW: range(8)}
+    without_an_answer_before_the_reboot(bench)
+    assert bench.run()["outcome"] == "failed"
+    assert_serves_with_the_old_driver(bench)
 
 
 def test_a_driver_that_makes_a_chip_worse_is_rolled_back():

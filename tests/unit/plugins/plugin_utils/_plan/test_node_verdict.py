@@ -168,7 +168,7 @@ def test_what_a_host_says_is_nothing_about_a_node_that_it_is_not(nodes):
 def test_unreachable():
     plan = make([unreachable("a"), host("b")])
     assert [entry.verdict for entry in plan.entries] == ["unreachable", "ready"]
-    assert "--limit 'npu_nodes:!<host>'" in plan.problem
+    assert "--limit 'all:!<host>'" in plan.problem
     assert "a: not reachable: ssh: connect to host a port 22: timed out" in plan.problem
 
 

@@ -27,7 +27,7 @@ def test_everything_wrong_at_once():
         " registry.example.com/mlops/ascend-driver (or npu_driver_image for a whole reference)",
         "  c: not reachable: ssh: connect to host c port 22: timed out",
         "  d: python 3.6 is too old",
-        "To continue without a host, exclude it: --limit 'npu_nodes:!<host>'.",
+        "To continue without a host, exclude it: --limit 'all:!<host>'.",
     ]
 
 

@@ -51,7 +51,7 @@ def test_going_on_without_the_node_that_was_the_reason_of_a_halt(world, slots):
     """It keeps what is written of it, but takes nobody's slot and is no longer the first of its kind."""
     assert slots.take("npu-a", "run-1", 1, pool="a2 new") is None
     slots.halt("run-1", "npu-a did not come back.", node="npu-a")
-    with pytest.raises(Halted, match="To continue without it: .* --limit 'npu_nodes:!npu-a' -e npu_upgrade_clear_halt=true"):
+    with pytest.raises(Halted, match="To continue without it: .* --limit 'all:!npu-a' -e npu_upgrade_clear_halt=true"):
         slots.take("npu-b", "run-2", 1, pool="a2 new")
     slots.clear_halt()
     assert slots.take("npu-b", "run-2", 1, pool="a2 new") is None
