@@ -6,6 +6,7 @@
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_events
+
 from support.fleet.fake_fleet import NEW
 from support.fleet.maintenance_bench import Bench, Wedged
 
