@@ -23,7 +23,6 @@ from support.kube.field_owners import cordon_of
 from support.kube.stub import ApiServer, node
 
 NODES = "/api/v1/nodes"
-EVENTS = "/api/v1/namespaces/default/events"
 
 
 @pytest.fixture
