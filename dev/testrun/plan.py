@@ -103,7 +103,7 @@ ROLLOUTS = {
     "policies": (("policies", "kernels", "package"), 600),
     "parking": (("parking",), 500),
     "firmware": (("firmware",), 500),
-    "trains": (("trains", "claims", "ill_chip"), 450),
+    "version_lines": (("version_lines", "claims", "ill_chip"), 450),
     "heal": (("heal",), 500),
 }
 CRASHING = ("crash", "heal_crash")

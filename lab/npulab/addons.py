@@ -17,7 +17,7 @@ from .registry import credentials, push_archive
 from .settings import CHECKOUT, CONTROLLER, LAB_SOURCE, NAMESPACE, PULL_SECRET, Lab, LabError
 from .tasks import Step
 
-# The releases of lab/sim, one of each train.
+# The releases of lab/sim, one of each version line.
 MINDCLUSTER_VERSIONS = ("v7.3.2", "v26.1.0")
 MINDCLUSTER_REPOSITORIES = {"device-plugin": "mindcluster/ascend-k8sdeviceplugin", "exporter": "mindcluster/npu-exporter"}
 # Those that are off by default, by the variable that begins with npu_.

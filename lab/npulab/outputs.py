@@ -66,8 +66,8 @@ def _inventory(lab: Lab) -> str:
         **_optional_components(lab),
         "npu_image_pull_secrets": [PULL_SECRET],
     }
-    if upstream.train_of(lab):
-        variables["npu_mindcluster_train"] = upstream.train_of(lab)
+    if upstream.version_line_of(lab):
+        variables["npu_mindcluster_version_line"] = upstream.version_line_of(lab)
     # The path is install's promise (docs/install.md): it brings that Python.
     python = "      ansible_python_interpreter: /var/lib/npuops/python/current/python3\n"
     hosts = "".join(

@@ -20,7 +20,7 @@ from .settings import LAB_SOURCE, Lab, LabError
 from .tasks import Step
 
 URL = "https://github.com/Ascend/mind-cluster.git"
-TRAINS = {version[1:].rpartition(".")[0]: version for version in addons.MINDCLUSTER_VERSIONS}
+VERSION_LINES = {version[1:].rpartition(".")[0]: version for version in addons.MINDCLUSTER_VERSIONS}
 REPOSITORY = "upstream"  # in the lab's registry: upstream/npu-exporter
 CLONE_SECONDS = 600
 BUILD_SECONDS = 1800
@@ -44,14 +44,14 @@ PROGRAMS = (
 )
 
 
-def use(lab: Lab, step: Step, train: str) -> None:
-    """Build the programs of a train unless the cache has them, push their images, and remember that for the inventory."""
-    version = TRAINS[train]
+def use(lab: Lab, step: Step, version_line: str) -> None:
+    """Build the programs of a version line unless the cache has them, push their images, and remember that for the inventory."""
+    version = VERSION_LINES[version_line]
     archives = _archives(lab, step, version)
     for program in PROGRAMS:
         step.tell(f"pushing {_repository(program.name)}:{version}")
         push_archive(credentials(lab), archives / f"{program.name}.tar", _repository(program.name), version)
-    write(_choice(lab), json.dumps({"train": train}) + "\n")
+    write(_choice(lab), json.dumps({"version_line": version_line}) + "\n")
 
 
 def drop(lab: Lab) -> None:
@@ -59,15 +59,15 @@ def drop(lab: Lab) -> None:
     _choice(lab).unlink(missing_ok=True)
 
 
-def train_of(lab: Lab) -> str | None:
-    """The train whose programs the lab uses; None: the simulated ones."""
+def version_line_of(lab: Lab) -> str | None:
+    """The version line whose programs the lab uses; None: the simulated ones."""
     choice = _choice(lab)
-    return json.loads(choice.read_text(encoding="utf-8"))["train"] if choice.exists() else None
+    return json.loads(choice.read_text(encoding="utf-8"))["version_line"] if choice.exists() else None
 
 
 def repository(lab: Lab, name: str) -> str:
     """The repository of a component's image: upstream's or the simulated one."""
-    return _repository(name) if train_of(lab) else addons.MINDCLUSTER_REPOSITORIES[name]
+    return _repository(name) if version_line_of(lab) else addons.MINDCLUSTER_REPOSITORIES[name]
 
 
 def _repository(name: str) -> str:

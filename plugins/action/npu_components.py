@@ -31,7 +31,7 @@ class ActionModule(HostsAction):
             "options": {part: {"type": "bool", "default": False} for part in mindcluster_stack.PARTS},
         },
         "heed_halt": {"type": "bool", "default": False},
-        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
+        "mindcluster_version_line": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -48,6 +48,6 @@ class ActionModule(HostsAction):
         ours = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
         return dict(
             found,
-            train=params["mindcluster_train"] if of_mindcluster else None,
-            unfit=component_order.unfit(params["mindcluster_train"], ours) if of_mindcluster else [],
+            version_line=params["mindcluster_version_line"] if of_mindcluster else None,
+            unfit=component_order.unfit(params["mindcluster_version_line"], ours) if of_mindcluster else [],
         )

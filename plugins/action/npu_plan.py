@@ -47,7 +47,7 @@ class ActionModule(HostsAction):
             "type": "dict",
             "default": {},
             "options": {
-                "train": {"type": "str"},
+                "version_line": {"type": "str"},
                 "changes": {"type": "list", "elements": "str", "default": []},
                 "left_alone": {"type": "str"},
                 "problem": {"type": "str"},

@@ -84,7 +84,7 @@ class ActionModule(HostsAction):
         for component in ("device_plugin", "exporter"):
             if params[component]:
                 reasons += component_checks.mindcluster_reasons(
-                    params["mindcluster_train"],
+                    params["mindcluster_version_line"],
                     "npu_" + component,
                     params[component + "_version"],
                     params[component + "_image"],
@@ -95,7 +95,7 @@ class ActionModule(HostsAction):
             if wanted["enabled"]:
                 images = {setting: wanted[setting] for setting in found[part].component.images}
                 reasons += component_checks.mindcluster_reasons(
-                    params["mindcluster_train"], "npu_" + part, wanted["version"], images, wanted["settings"]
+                    params["mindcluster_version_line"], "npu_" + part, wanted["version"], images, wanted["settings"]
                 )
                 reasons += stack_checks.reasons(cluster, found[part], wanted["settings"], brought)
         reasons += component_checks.rollout_reasons(params["rollout_max_unavailable"])
@@ -104,7 +104,7 @@ class ActionModule(HostsAction):
         ours: Objects = []
         if device_plugin:
             unable, more = volcano_scheduler.judge(
-                cluster, params["mindcluster_train"], params["device_plugin_settings"], stack["volcano"]["enabled"]
+                cluster, params["mindcluster_version_line"], params["device_plugin_settings"], stack["volcano"]["enabled"]
             )
             reasons += unable
             notes += more
@@ -112,7 +112,7 @@ class ActionModule(HostsAction):
             ours, foreign = component_checks.device_plugins(daemonsets, namespace, params["adopting"])
             reasons += foreign
         nodes = cluster.nodes()
-        train = params["mindcluster_train"] if device_plugin else None
+        version_line = params["mindcluster_version_line"] if device_plugin else None
         shared = component_checks.share_count(params["device_plugin_settings"])
         hot_reset = component_checks.hot_reset(params["device_plugin_settings"])
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
@@ -121,7 +121,7 @@ class ActionModule(HostsAction):
             nodes,
             driver_image.resolve,
             ours,
-            train,
+            version_line,
             shared,
             hot_reset,
             lambda names: npu_users_by_node.on_nodes(cluster, names, drivers),

@@ -21,7 +21,7 @@ options:
         default: {}
         suboptions:
           enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release, one of O(mindcluster_train). By default, the one that this names.", type: str}
+          version: {description: "Its release, one of O(mindcluster_version_line). By default, the one that this names.", type: str}
           scheduler_image: {description: "The image of its scheduler, instead of upstream's.", type: str}
           controllers_image: {description: "The image of its controllers, instead of upstream's.", type: str}
           settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
@@ -31,8 +31,8 @@ options:
         default: {}
         suboptions:
           enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release, one of O(mindcluster_train). By default, the one that this names.", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          version: {description: "Its release, one of O(mindcluster_version_line). By default, the one that this names.", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_version_line).", type: str}
           settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
       noded:
         description: noded.
@@ -40,8 +40,8 @@ options:
         default: {}
         suboptions:
           enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release, one of O(mindcluster_train). By default, the one that this names.", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          version: {description: "Its release, one of O(mindcluster_version_line). By default, the one that this names.", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_version_line).", type: str}
           settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
       ascend_operator:
         description: The ascend-operator.
@@ -49,11 +49,11 @@ options:
         default: {}
         suboptions:
           enabled: {description: Whether it is deployed., type: bool, default: false}
-          version: {description: "Its release, one of O(mindcluster_train). By default, the one that this names.", type: str}
-          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_train).", type: str}
+          version: {description: "Its release, one of O(mindcluster_version_line). By default, the one that this names.", type: str}
+          image: {description: "Its image. A tag that names a release must name one of O(mindcluster_version_line).", type: str}
           settings: {description: "Further settings of its role, by their names without the prefix.", type: dict, default: {}}
-  mindcluster_train:
-    description: The train of MindCluster that is deployed.
+  mindcluster_version_line:
+    description: The version line of MindCluster that is deployed.
     type: str
     choices: ["7.3", "26.1"]
     default: "26.1"

@@ -6,18 +6,20 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: npu_mindcluster
-short_description: What a train of MindCluster needs of Kubernetes
+short_description: What a version line of MindCluster needs of Kubernetes
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Returns what is known of a train. A train is the releases with the same first two numbers, which have the same manifests.
-  - Fails for a train that is not known, and for a component whose version or image belongs to another train, or for a chip family
+  - Returns what is known of a version line. A version line is the releases with the same first two numbers, which have the same
+    manifests.
+  - Fails for a version line that is not known, and for a component whose version or image belongs to another version line, or for a
+    chip family
     without a device plugin.
 positional: component, version, image, accelerators, settings
 options:
   _input:
-    description: The train, such as V(26.1). The newest one if empty.
+    description: The version line, such as V(26.1). The newest one if empty.
     type: str
     required: true
   component:
@@ -42,14 +44,14 @@ options:
 """
 
 EXAMPLES = r"""
-- name: Show which release a train installs
+- name: Show which release a version line installs
   ansible.builtin.debug:
     msg: "{{ ('26.1' | npuops.ascend.npu_mindcluster).version }}"
 """
 
 RETURN = r"""
 _value:
-  description: The train, with its C(name), the C(version) that it installs, and what C(device_plugin), C(exporter)
+  description: The version line, with its C(name), the C(version) that it installs, and what C(device_plugin), C(exporter)
     and the other components need.
   type: dict
 """
@@ -61,7 +63,7 @@ from ansible.errors import AnsibleFilterError
 
 
 def npu_mindcluster(
-    train: str | None,
+    version_line: str | None,
     component: str | None = None,
     version: str | None = None,
     image: str | Mapping[str, str | None] | None = None,
@@ -73,7 +75,7 @@ def npu_mindcluster(
     from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 
     try:
-        row = mindcluster.train(str(train or ""))
+        row = mindcluster.version_line(str(version_line or ""))
         if component:
             row = mindcluster.component(row["name"], component, settings or {})
     except NpuError as exc:

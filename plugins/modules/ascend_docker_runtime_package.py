@@ -65,9 +65,9 @@ options:
     description:
       - Where the package is on the host. Set by the module itself.
     type: path
-  train:
+  version_line:
     description:
-      - The train of MindCluster that the package must be of, such as V(26.1). Without it, any is accepted.
+      - The version line of MindCluster that the package must be of, such as V(26.1). Without it, any is accepted.
     type: str
   force:
     description:
@@ -100,7 +100,7 @@ EXAMPLES = r"""
   npuops.ascend.ascend_docker_runtime_package:
     package: https://files.example.com/Ascend-docker-runtime_26.1.0_linux-aarch64.run
     package_sha256: 3f0a7c1e5b9d2468ace013579bdf02468ace13579bdf02468ace13579bdf0246
-    train: "26.1"
+    version_line: "26.1"
 
 - name: Remove it where it was installed like that
   npuops.ascend.ascend_docker_runtime_package:
@@ -160,7 +160,7 @@ def main():
             "package_username": {"type": "str"},
             "package_password": {"type": "str", "no_log": True},
             "package_file": {"type": "path"},
-            "train": {"type": "str"},
+            "version_line": {"type": "str"},
             "force": {"type": "bool", "default": False},
             "restart": {"type": "bool", "default": True},
             "timeout": {"type": "int", "default": 25},
@@ -184,7 +184,7 @@ def install(module):
     if not cdi_spec.look().chips:
         finish(module, False, "there are no chips on this host", None)
     digest = package_name.digest(params["package_sha256"], _SETTING)
-    change = Install(params["package"], digest, params["package_file"], params["train"] or "", params["timeout"])
+    change = Install(params["package"], digest, params["package_file"], params["version_line"] or "", params["timeout"])
     reason = change.examine()
     changed = change.would_change(params["restart"])
     diff, edited = change.diff(), change.edit

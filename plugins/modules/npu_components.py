@@ -52,8 +52,8 @@ options:
     description: Whether a rollout that is halted keeps the components as they are.
     type: bool
     default: false
-  mindcluster_train:
-    description: The train of MindCluster that its components are to have.
+  mindcluster_version_line:
+    description: The version line of MindCluster that its components are to have.
     type: str
     choices: ["7.3", "26.1"]
     default: "26.1"
@@ -78,12 +78,12 @@ left_alone:
   description: Why no component is changed, such as nodes that the run leaves out. Null if nothing keeps the run from it.
   returned: always
   type: str
-train:
-  description: O(mindcluster_train), or null if no component of MindCluster may be changed.
+version_line:
+  description: O(mindcluster_version_line), or null if no component of MindCluster may be changed.
   returned: always
   type: str
 unfit:
-  description: Which nodes have a driver that O(mindcluster_train) does not support, as clauses.
+  description: Which nodes have a driver that O(mindcluster_version_line) does not support, as clauses.
   returned: always
   type: list
   elements: str

@@ -37,7 +37,7 @@ options:
     type: bool
     default: true
   device_plugin_version:
-    description: Release of the device plugin. By default, it is the one that O(mindcluster_train) installs.
+    description: Release of the device plugin. By default, it is the one that O(mindcluster_version_line) installs.
     type: str
   device_plugin_image:
     description: Image of the device plugin, instead of upstream's.
@@ -47,7 +47,7 @@ options:
     type: bool
     default: true
   exporter_version:
-    description: Release of the exporter. By default, it is the one that O(mindcluster_train) installs.
+    description: Release of the exporter. By default, it is the one that O(mindcluster_version_line) installs.
     type: str
   exporter_image:
     description: Image of the exporter, instead of upstream's.

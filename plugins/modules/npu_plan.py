@@ -38,8 +38,8 @@ options:
     type: dict
     default: {}
     suboptions:
-      train:
-        description: RV(npuops.ascend.npu_components#module:train).
+      version_line:
+        description: RV(npuops.ascend.npu_components#module:version_line).
         type: str
       changes:
         description: What the comparison would change, RV(npuops.ascend.npu_objects#module:changes).
@@ -142,7 +142,7 @@ components:
   description:
     - What the run does with the components.
     - C(order) is V(before) or V(after) if they change before or after the drivers, and null if they do not change. C(from) are
-      the trains of MindCluster that run now, C(to) is the wanted one, C(changes) are the objects that change.
+      the version lines of MindCluster that run now, C(to) is the wanted one, C(changes) are the objects that change.
   returned: always
   type: dict
 capacity:

@@ -39,10 +39,10 @@ options:
     type: bool
     default: true
   device_plugin_version:
-    description: The release of the device plugin. Must belong to O(mindcluster_train).
+    description: The release of the device plugin. Must belong to O(mindcluster_version_line).
     type: str
   device_plugin_image:
-    description: The image of the device plugin. A tag that names a release must name one of O(mindcluster_train).
+    description: The image of the device plugin. A tag that names a release must name one of O(mindcluster_version_line).
     type: str
   device_plugin_settings:
     description:
@@ -54,10 +54,10 @@ options:
     type: bool
     default: true
   exporter_version:
-    description: The release of the exporter. Must belong to O(mindcluster_train).
+    description: The release of the exporter. Must belong to O(mindcluster_version_line).
     type: str
   exporter_image:
-    description: The image of the exporter. A tag that names a release must name one of O(mindcluster_train).
+    description: The image of the exporter. A tag that names a release must name one of O(mindcluster_version_line).
     type: str
   exporter_settings:
     description: Further settings of the role C(npu_exporter), by their names without the prefix.

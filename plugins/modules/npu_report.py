@@ -94,12 +94,12 @@ options:
         description: V(before) or V(after) the drivers, RV(npuops.ascend.npu_plan#module:components). Not set if none changes.
         type: str
       from:
-        description: The trains of MindCluster before.
+        description: The version lines of MindCluster before.
         type: list
         elements: str
         default: []
       to:
-        description: The train of MindCluster that was wanted.
+        description: The version line of MindCluster that was wanted.
         type: str
       changes:
         description: The changes that were planned.
@@ -228,11 +228,11 @@ report:
           description: V(before) or V(after) the drivers, null if none was to change.
           type: str
         from:
-          description: The trains of MindCluster before.
+          description: The version lines of MindCluster before.
           type: list
           elements: str
         to:
-          description: The train of MindCluster that was wanted.
+          description: The version line of MindCluster that was wanted.
           type: str
         changes:
           description: The changes that were planned.

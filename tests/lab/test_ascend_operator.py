@@ -89,9 +89,9 @@ def test_an_image_that_does_not_exist_returns(lab, role):
     assert operators(lab) == before and image(lab) == good
 
 
-def test_another_train_and_back(lab, role):
-    for train, release in (("7.3", "v7.3.2"), ("26.1", "v26.1.0")):
-        role(**ENABLED, npu_mindcluster_train=train)
+def test_another_version_line_and_back(lab, role):
+    for version_line, release in (("7.3", "v7.3.2"), ("26.1", "v26.1.0")):
+        role(**ENABLED, npu_mindcluster_version_line=version_line)
         (running,) = operators(lab).values()
         assert running.endswith(":" + release)
 

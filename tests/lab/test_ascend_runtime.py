@@ -199,7 +199,7 @@ def test_a_runtime_of_somebody_else_is_not_replaced(lab, runtime, package):
     assert "set npu_runtime_mode: ascend, or unset npu_runtime_package" in refused(
         lab, **dict(package("26.1.0"), npu_runtime_mode="cdi")
     )
-    assert "npu_mindcluster_train is 26.1. It is a part of MindCluster" in refused(lab, **package("7.3.0"))
+    assert "npu_mindcluster_version_line is 26.1. It is a part of MindCluster" in refused(lab, **package("7.3.0"))
     lab.ssh(NODE, f"sed -i 's/default_runtime_name = .*/default_runtime_name = \"other\"/' {CONFIG}")
     lab.ssh(NODE, f"sed -i 's/runtimes.runc\\b/runtimes.other/' {CONFIG}")
     assert "Make runc the default runtime" in refused(lab, **package("26.1.0"))

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 """All optional components of MindCluster together, as molecule/stack has installed them: a job runs, bad input changes nothing, and they
-change their train together, also if the controller is killed."""
+change their version line together, also if the controller is killed."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def versions(lab) -> dict[str, str]:
     return {part: lab.api.get(path)["metadata"]["generation"] for part, path in WORKLOADS.items()}
 
 
-def trains(lab) -> dict[str, str]:
+def version_lines(lab) -> dict[str, str]:
     """By the images that are to run."""
     images = {part: lab.api.get(path)["spec"]["template"]["spec"]["containers"][0]["image"] for part, path in WORKLOADS.items()}
     return {part: re.search(r":v(\d+\.\d+)\.", image).group(1) for part, image in images.items()}
@@ -79,7 +79,10 @@ def test_clusterd_knows_the_chips_of_all_nodes(lab):
     ("variables", "told"),
     [
         ({"npu_clusterd_log_level": 7}, "npu_clusterd_log_level is 7; it must be a whole number, -1 to 3"),
-        ({"npu_noded_version": "v7.3.2"}, "npu_noded_version is v7.3.2, of MindCluster 7.3, and npu_mindcluster_train is 26.1"),
+        (
+            {"npu_noded_version": "v7.3.2"},
+            "npu_noded_version is v7.3.2, of MindCluster 7.3, and npu_mindcluster_version_line is 26.1",
+        ),
         ({"npu_clusterd_enable": True}, "npu_clusterd_enable"),
     ],
 )
@@ -103,29 +106,34 @@ def test_another_one_is_refused(lab):
 
 def test_an_image_that_cannot_be_pulled_returns(lab):
     """From a registry without a route to it. The component works as before."""
-    before, image = trains(lab), "192.0.2.1:5000/mindcluster/clusterd:v26.1.0"
+    before, image = version_lines(lab), "192.0.2.1:5000/mindcluster/clusterd:v26.1.0"
     result = lab.playbook("install", check=False, **ENABLED, npu_clusterd_image=image, npu_rollout_timeout=60)
     text = " ".join(result.stdout.split())
     assert result.returncode != 0 and image in text
-    assert trains(lab) == before and unready(lab) == []
+    assert version_lines(lab) == before and unready(lab) == []
 
 
-def test_another_train_and_back(lab):
+def test_another_version_line_and_back(lab):
     """By upgrades, the first of which is killed between two components. A pod keeps its chips, and no node is touched."""
-    there, back = dict(ENABLED, npu_mindcluster_train="7.3"), dict(ENABLED, npu_mindcluster_train="26.1")
+    there, back = dict(ENABLED, npu_mindcluster_version_line="7.3"), dict(ENABLED, npu_mindcluster_version_line="26.1")
     with Team(lab, "stack-train") as team:
         team.deploy("train", node="npu-a", chips={A2: 2})
         (pod,) = team.pods("train")
         boots = {name: lab.node(name)["status"]["nodeInfo"]["bootID"] for name in ("npu-a", "npu-b", "npu-c")}
         run_killed(
-            lab, "the first of them changes", lambda: "7.3" in trains(lab).values(), "upgrade", npu_upgrade_auto=True, **there
+            lab,
+            "the first of them changes",
+            lambda: "7.3" in version_lines(lab).values(),
+            "upgrade",
+            npu_upgrade_auto=True,
+            **there,
         )
-        assert "26.1" in trains(lab).values(), "it was killed before the last one"
+        assert "26.1" in version_lines(lab).values(), "it was killed before the last one"
         for settings in (there, back):
-            train = settings["npu_mindcluster_train"]
+            version_line = settings["npu_mindcluster_version_line"]
             text = lab.playbook("upgrade", npu_upgrade_auto=True, **settings).stdout
-            assert f"-> {train}" in text and "components change." in text
-            assert set(trains(lab).values()) == {train} and unready(lab) == []
+            assert f"-> {version_line}" in text and "components change." in text
+            assert set(version_lines(lab).values()) == {version_line} and unready(lab) == []
         assert "Components:" not in lab.playbook("upgrade", npu_upgrade_auto=True, **back).stdout, "nothing is left to change"
         (after,) = team.pods("train")
         assert after["metadata"]["uid"] == pod["metadata"]["uid"]

@@ -86,9 +86,9 @@ def test_an_image_without_the_plugin_returns(lab, roles):
     assert images(lab) == before and template(lab, SCHEDULER)["metadata"]["annotations"] == configuration
 
 
-def test_another_train_and_back(lab, roles):
-    for train, release in (("7.3", "v7.3.2"), ("26.1", "v26.1.0")):
-        roles(**ENABLED, npu_mindcluster_train=train)
+def test_another_version_line_and_back(lab, roles):
+    for version_line, release in (("7.3", "v7.3.2"), ("26.1", "v26.1.0")):
+        roles(**ENABLED, npu_mindcluster_version_line=version_line)
         assert {image.rpartition(":")[2] for image in images(lab).values()} == {release}
         configuration = template(lab, SCHEDULER)["metadata"]["annotations"]["npuops.ascend/scheduler-conf"]
         assert f"name: volcano-npu_{release}\n" in configuration

@@ -19,7 +19,7 @@ from support.paths import CHECKOUT
 from support.preloaded import PLACE
 
 # Of modules that most tests have nothing to do with.
-ANSWERS: dict = {"npu_components": {"*": [{"deploy": {}, "left_alone": None, "train": None, "unfit": []}]}}
+ANSWERS: dict = {"npu_components": {"*": [{"deploy": {}, "left_alone": None, "version_line": None, "unfit": []}]}}
 
 PARTS = ("galaxy.yml", "meta", "playbooks", "plugins", "roles")
 

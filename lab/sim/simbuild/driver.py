@@ -79,8 +79,8 @@ PRODUCTS = (
 
 def firmware_range(version: str) -> tuple[str, str]:
     """The lowest and the highest firmware with which chips run under a driver: those before 25.5 do not know firmware 8."""
-    train = [int(number) if number.isdigit() else 0 for number in version.split(".")[:2]]
-    return ("7.0.0", "8.9.9" if train >= [25, 5] else "7.8.99")
+    version_line = [int(number) if number.isdigit() else 0 for number in version.split(".")[:2]]
+    return ("7.0.0", "8.9.9" if version_line >= [25, 5] else "7.8.99")
 
 
 def key() -> str:

@@ -40,7 +40,7 @@ def key() -> str:
 def make_tree(chip: str, release: Release, target: Path) -> None:
     """Write what is in a package to the directory `target`; `chip` as in the package's name."""
     shutil.copytree(PACKAGE, target)
-    drivers = ",".join(f"[{train},{train}.]" for train in release.drivers)
+    drivers = ",".join(f"[{version_line},{version_line}.]" for version_line in release.drivers)
     (target / "firmware" / "version.info").write_text(
         f"Version={release.version}\nfirmware_version=1.0\npackage_version={release.hdk}\ncompatible_version_drv={drivers}\n",
         encoding="ascii",

@@ -16,7 +16,7 @@ from .archive import Image, Layer, write_archive
 from .tools import SOURCE, digest, run, unless_made
 
 IMAGES = SOURCE / "images"
-# Of MindCluster: one of each train.
+# Of MindCluster: one of each version line.
 RELEASES = ("v7.3.2", "v26.1.0")
 _DRIVER = "/usr/local/Ascend/driver/lib64"
 # Its optional components, by the names of their programs: the user of each, and the variables that its image has.

@@ -76,9 +76,9 @@ class LibDcmi(unittest.TestCase):
 
     def test_symbols(self) -> None:
         exported = {line.split()[-1] for line in run("nm", "-D", "--defined-only", self.path).splitlines()}
-        for train in ("7.3", "26.1"):
-            with self.subTest(train):
-                wanted = (SYMBOLS / f"libdcmi-{train}.txt").read_text(encoding="ascii").split()
+        for version_line in ("7.3", "26.1"):
+            with self.subTest(version_line):
+                wanted = (SYMBOLS / f"libdcmi-{version_line}.txt").read_text(encoding="ascii").split()
                 self.assertEqual([], [name for name in wanted if name not in exported])
 
     def test_numbers(self) -> None:

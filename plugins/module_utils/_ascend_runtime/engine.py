@@ -34,16 +34,17 @@ class Install:
     """One package for this host.
 
     ``package``: its name, for messages; ``digest``: ``sha256:`` and its checksum; ``file``: the file on this host, None if it is
-    not there yet; ``train``: of MindCluster, that it must be of (empty: any); ``timeout``: seconds for a restart of containerd.
+    not there yet; ``version_line``: of MindCluster, that it must be of (empty: any); ``timeout``: seconds for a restart of
+    containerd.
 
     After ``examine``: ``files_differ``, ``before`` (an Installed or None), ``reason``.
     """
 
-    def __init__(self, package, digest, file=None, train="", timeout=30):
+    def __init__(self, package, digest, file=None, version_line="", timeout=30):
         self.package = package
         self.digest = digest
         self.file = file
-        self.train = train
+        self.version_line = version_line
         self.version = runtime_package.version_in(package)
         self.before = None
         self.files_differ = False
@@ -57,7 +58,7 @@ class Install:
             if why:
                 raise NpuError(why)
         if self.version:
-            runtime_package.check_train(self.package, self.version, self.train)
+            runtime_package.check_version_line(self.package, self.version, self.version_line)
         self.before = installation.find()
         self.reason = self._why()
         self.files_differ = self.reason is not None
@@ -65,7 +66,7 @@ class Install:
         self.reason = self.reason or registered
         if self.before and not self.files_differ:
             self.version = self.before.version
-            runtime_package.check_train(self.package, self.version, self.train)
+            runtime_package.check_version_line(self.package, self.version, self.version_line)
             if installation.list_is_changed(self.before):
                 self.notes.append("%s was modified after npuops.ascend wrote it; left unchanged" % installation.BASE_LIST)
         return self.reason
@@ -159,7 +160,7 @@ class Install:
         if self.version and self.version != unpacked.version:
             raise NpuError("%s has the version %s, which its name does not say" % (self.package, unpacked.version))
         self.version = unpacked.version
-        runtime_package.check_train(self.package, self.version, self.train)
+        runtime_package.check_version_line(self.package, self.version, self.version_line)
 
 
 class Removal:

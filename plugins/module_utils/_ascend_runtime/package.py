@@ -32,7 +32,7 @@ _FORM = "Ascend-docker-runtime_<version>_linux-<arch>.run"
 _NOT_ONE = "it is not a package of the Ascend Docker Runtime (%s)" % _FORM
 _NAME = re.compile(r"Ascend-docker-runtime_([0-9][0-9A-Za-z.]{0,40})_linux-([0-9a-z_]+)\.run\Z", re.IGNORECASE)
 _VERSION = re.compile(r"^readonly PACKAGE_VERSION=v?([0-9][0-9A-Za-z.]{0,40})$", re.MULTILINE)
-_TRAIN = re.compile(r"([0-9]+\.[0-9]+)(?![0-9])")
+_VERSION_LINE = re.compile(r"([0-9]+\.[0-9]+)(?![0-9])")
 
 
 def version_in(name):
@@ -41,18 +41,19 @@ def version_in(name):
     return match.group(1) if match else None
 
 
-def train_of(version):
-    """The train of MindCluster that a version belongs to, such as 26.1; None if it has another form."""
-    match = _TRAIN.match(version)
+def version_line_of(version):
+    """The version line of MindCluster that a version belongs to, such as 26.1; None if it has another form."""
+    match = _VERSION_LINE.match(version)
     return match.group(1) if match else None
 
 
-def check_train(package, version, train):
-    """Raise NpuError if the ``version`` in the ``package`` is of another train than ``train`` (empty: any)."""
-    if train and train_of(version) != train:
+def check_version_line(package, version, version_line):
+    """Raise NpuError if the ``version`` in the ``package`` is of another version line than ``version_line`` (empty: any)."""
+    if version_line and version_line_of(version) != version_line:
         raise NpuError(
-            "%s has the Ascend Docker Runtime %s, and npu_mindcluster_train is %s. It is a part of MindCluster: set "
-            "npu_runtime_package and npu_runtime_package_sha256 to the package of that train" % (package, version, train)
+            "%s has the Ascend Docker Runtime %s, and npu_mindcluster_version_line is %s. It is a part of MindCluster: set "
+            "npu_runtime_package and npu_runtime_package_sha256 to the package of that version line"
+            % (package, version, version_line)
         )
 
 

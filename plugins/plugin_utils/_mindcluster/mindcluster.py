@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MindCluster's trains: what their components need of Kubernetes, as mindcluster.yml says it."""
+"""MindCluster's version lines: what their components need of Kubernetes, as mindcluster.yml says it."""
 
 from __future__ import annotations
 
@@ -46,44 +46,45 @@ def _read(name: str) -> dict[str, Any]:
 
 
 def names() -> tuple[str, ...]:
-    """The names of the trains, the oldest first."""
-    return tuple(table()["trains"])
+    """The names of the version lines, the oldest first."""
+    return tuple(table()["version_lines"])
 
 
 def default() -> str:
-    """The name of the train that is installed unless somebody asks for another one."""
+    """The name of the version line that is installed unless somebody asks for another one."""
     return names()[-1]
 
 
-def train(name: str | None = None) -> dict[str, Any]:
-    """What is known of the train, with the names of its families' objects. Raises NpuError for one that is not known."""
+def version_line(name: str | None = None) -> dict[str, Any]:
+    """What is known of the version line, with the names of its families' objects. Raises NpuError for one that is not known."""
     rows = table()
     name = name or default()
-    if name not in rows["trains"]:
-        raise NpuError("npu_mindcluster_train is %s; it must be one of %s" % (name, ", ".join(names())))
-    known = rows["trains"][name]
+    if name not in rows["version_lines"]:
+        raise NpuError("npu_mindcluster_version_line is %s; it must be one of %s" % (name, ", ".join(names())))
+    known = rows["version_lines"][name]
     plugin = known["device_plugin"]
     families = {family: dict(rows["families"][family], flags=[], **row) for family, row in plugin["families"].items()}
     return dict(known, name=name, images=rows["images"], scripts=scripts(), device_plugin=dict(plugin, families=families))
 
 
 def image(name: str | None, part: str, version: str | None = None, setting: str = "image") -> str:
-    """Upstream's image of ``part``, a component by its role without npu_, in that release or the one that the train installs.
+    """Upstream's image of ``part``, a component by its role without npu_, in that release or the one that the version line
+    installs.
 
     ``setting``: which of its images, by the variable without the role.
     """
-    row = train(name)
+    row = version_line(name)
     repository = row["images"]["%s_%s" % (part, setting.removesuffix("_image")) if setting != "image" else part]
     return "%s:%s" % (repository, row[part].get("tag", "%s") % (version or row["version"]))
 
 
 def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """The train with what the settings of a component add to it.
+    """The version line with what the settings of a component add to it.
 
     ``role``: that of the component, such as npu_exporter; ``given``: its settings by their names without that prefix.
     Raises NpuError for settings that make no sense.
     """
-    row = train(name)
+    row = version_line(name)
     settings = resolve.settings(role, given)
     if role == "npu_volcano":
         return dict(row, volcano=_volcano(row, settings))
@@ -119,7 +120,7 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
 
 
 def _volcano(row: dict[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What the train has of Volcano, with the name of its ``plugin`` and the ``configuration`` of the scheduler, as text."""
+    """What the version line has of Volcano, with the name of its ``plugin`` and the ``configuration`` of the scheduler, as text."""
     wanted = dict(row["volcano"], plugin=VOLCANO_PLUGIN % (settings["version"] or row["version"]))
     level = ["-v=%d" % settings["log_level"]]
     rules = copy.deepcopy(table()["volcano"])
@@ -182,37 +183,38 @@ def _with_level(flag: str, level: int) -> str:
 
 def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> str | None:
     """Why there is no device plugin for nodes with this label accelerator, as a sentence; or None. ``chip``: the family's name."""
-    row = train(name)
+    row = version_line(name)
     if accelerator in row["device_plugin"]["families"]:
         return None
     family = "the %s (%s)" % (chip, accelerator) if chip else accelerator
     return "MindCluster %s has no device plugin for %s" % (row["name"], family)
 
 
-def train_of(version: str) -> str | None:
-    """The name of the train that a release or the tag of an image belongs to, also of one that is not in the table; or None."""
+def version_line_of(version: str) -> str | None:
+    """The name of the version line that a release or the tag of an image belongs to, also of one that is not in the table; or
+    None."""
     match = _RELEASE.match(_VOLCANO.sub("", version, count=1)) if _TAG.match(version) else None
     return match.group(1) if match else None
 
 
-def train_of_image(image: str) -> str | None:
+def version_line_of_image(image: str) -> str | None:
     """The same of an image; None without a tag that names a release."""
     try:
-        return train_of(parse_reference(image).tag or "")
+        return version_line_of(parse_reference(image).tag or "")
     except NpuError:
         return None
 
 
 def mismatches(name: str | None, component: str, version: str | None, image: str | Mapping[str, str | None] | None) -> list[str]:
-    """Why version and image of a component cannot be installed with the manifests of the train, as sentences.
+    """Why version and image of a component cannot be installed with the manifests of the version line, as sentences.
 
     ``component``: its role; ``version``, ``image``: its variables, or None; of a component with several images, each by its
     variable without the role. An image whose tag names no release is taken as it is.
     """
-    row = train(name)
+    row = version_line(name)
     images = image if isinstance(image, Mapping) else {"image": image}
     if version:
-        found = train_of(version)
+        found = version_line_of(version)
         if found is None:
             return [
                 "%s_version is %s, which names no release of MindCluster, such as %s. For an image with another tag, set %s"
@@ -228,17 +230,17 @@ def mismatches(name: str | None, component: str, version: str | None, image: str
     reasons = []
     for setting, one in images.items():
         variable = "%s_%s" % (component, setting)
-        found = train_of_image(one) if one else None
+        found = version_line_of_image(one) if one else None
         if found not in (None, row["name"]):
             reasons.append("%s is %s, %s" % (variable, one, _other(row, found, variable)))
     return reasons
 
 
 def _other(row: dict[str, Any], found: str | None, variable: str) -> str:
-    text = "of MindCluster %s, and npu_mindcluster_train is %s: its manifest does not fit. Set %s to %s" % (
+    text = "of MindCluster %s, and npu_mindcluster_version_line is %s: its manifest does not fit. Set %s to %s" % (
         found,
         row["name"],
         variable,
         row["version"] if variable.endswith("_version") else "an image of " + row["version"],
     )
-    return text + (', or npu_mindcluster_train: "%s"' % found if found in names() else "")
+    return text + (', or npu_mindcluster_version_line: "%s"' % found if found in names() else "")

@@ -184,5 +184,5 @@ def arguments() -> dict[str, Any]:
 
     return {
         "stack": {"type": "dict", "default": {}, "options": {component.part: of(component) for component in COMPONENTS}},
-        "mindcluster_train": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
+        "mindcluster_version_line": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
     }

@@ -59,53 +59,54 @@ def judge(
     return reasons, notes
 
 
-def judge_train(
-    train: str,
+def judge_version_line(
+    version_line: str,
     driver: str,
     family: str | None,
     today: datetime.date | None = None,
     rows: dict[str, Any] | None = None,
     deployed: bool = False,
 ) -> tuple[list[str], list[str]]:
-    """(reasons, notes): whether MindCluster's ``train`` works with this version of the driver on chips of the ``family``.
+    """(reasons, notes): whether MindCluster's ``version_line`` works with this version of the driver on chips of the ``family``.
 
     ``deployed``: it is what the cluster runs, not what the settings ask for.
     """
     rows = table() if rows is None else rows
     notes: list[str] = []
     known = [row for row in rows["mindcluster"] if family in row["families"]]
-    row = _row(known, train, lambda _row: True)
+    row = _row(known, version_line, lambda _row: True)
     if row is None:
         return [], [
             "nothing is known of MindCluster %s on the %s; whether it works with driver %s was not checked"
-            % (train, family, driver)
+            % (version_line, family, driver)
         ]
     _end_of_life(row, "MindCluster %s" % row["version"], today or datetime.date.today(), notes)
-    supported = train_supports(train, driver, family, rows)
+    supported = version_line_supports(version_line, driver, family, rows)
     if supported is None:
-        notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (train, driver, row["source"]))
+        notes.append("Huawei does not say whether MindCluster %s works with driver %s (%s)" % (version_line, driver, row["source"]))
     if supported is not False:
         return [], notes
     fitting = deployable(driver, family, rows)
     if fitting:
-        advice = 'Set npu_mindcluster_train: "%s", which supports it' % fitting[-1]
+        advice = 'Set npu_mindcluster_version_line: "%s", which supports it' % fitting[-1]
         if deployed:
             advice += ", and run npuops.ascend.install first if this run leaves the components unchanged"
     else:
-        advice = "No train that this collection deploys supports it; set npu_driver_version to a driver that one supports"
+        advice = "No version line that this collection deploys supports it; set npu_driver_version to a driver that one supports"
     text = "MindCluster %s supports driver %s, not %s. %s (%s)"
-    return [text % (train, ", ".join(row["drivers"]), driver, advice, row["source"])], notes
+    return [text % (version_line, ", ".join(row["drivers"]), driver, advice, row["source"])], notes
 
 
 def deployable(driver: str, family: str | None, rows: dict[str, Any] | None = None) -> list[str]:
-    """The trains that this collection deploys and that support this version of the driver, the oldest first."""
-    return [name for name in mindcluster.names() if train_supports(name, driver, family, rows)]
+    """The version lines that this collection deploys and that support this version of the driver, the oldest first."""
+    return [name for name in mindcluster.names() if version_line_supports(name, driver, family, rows)]
 
 
-def train_supports(train: str, driver: str, family: str | None, rows: dict[str, Any] | None = None) -> bool | None:
-    """Whether the train supports this version of the driver. None if nobody says so: then neither does any other train."""
+def version_line_supports(version_line: str, driver: str, family: str | None, rows: dict[str, Any] | None = None) -> bool | None:
+    """Whether the version line supports this version of the driver. None if nobody says so: then neither does any other version
+    line."""
     known = [row for row in (table() if rows is None else rows)["mindcluster"] if family in row["families"]]
-    row = _row(known, train, lambda _row: True)
+    row = _row(known, version_line, lambda _row: True)
     if row is None:
         return None
     if _among(driver, row["drivers"]):
@@ -113,10 +114,10 @@ def train_supports(train: str, driver: str, family: str | None, rows: dict[str, 
     return False if any(_among(driver, other["drivers"]) for other in known) else None
 
 
-def drivers_of(train: str, family: str, rows: dict[str, Any] | None = None) -> list[str]:
-    """The drivers that the train supports on chips of the ``family``, as the table names them."""
+def drivers_of(version_line: str, family: str, rows: dict[str, Any] | None = None) -> list[str]:
+    """The drivers that the version line supports on chips of the ``family``, as the table names them."""
     known = [row for row in (table() if rows is None else rows)["mindcluster"] if family in row["families"]]
-    row = _row(known, train, lambda _row: True)
+    row = _row(known, version_line, lambda _row: True)
     return list(row["drivers"]) if row else []
 
 

@@ -103,15 +103,15 @@ class ImageList:
 
     def add_components(self, params: Mapping[str, Any]) -> None:
         """What install deploys, by the options of npu_images. Raises NpuError."""
-        train = params["mindcluster_train"]
+        version_line = params["mindcluster_version_line"]
         for part, name in _MINDCLUSTER:
             if params[part]:
-                self._add_component(train, part, name, params[part + "_version"], params[part + "_image"])
+                self._add_component(version_line, part, name, params[part + "_version"], params[part + "_image"])
         for component in mindcluster_stack.COMPONENTS:
             wanted = params["stack"][component.part]
             if wanted["enabled"]:
                 images = {setting: wanted[setting] for setting in component.images}
-                self._add_component(train, component.part, component.title, wanted["version"], images)
+                self._add_component(version_line, component.part, component.title, wanted["version"], images)
         if params["node_agent"]:
             if not params["node_agent_image"]:
                 raise NpuError(
@@ -121,13 +121,13 @@ class ImageList:
             self.add(params["node_agent_image"], "node agent")
 
     def _add_component(
-        self, train: str, part: str, name: str, version: str | None, image: str | Mapping[str, str | None] | None
+        self, version_line: str, part: str, name: str, version: str | None, image: str | Mapping[str, str | None] | None
     ) -> None:
-        reasons = mindcluster.mismatches(train, "npu_" + part, version, image)
+        reasons = mindcluster.mismatches(version_line, "npu_" + part, version, image)
         if reasons:
             raise NpuError("; ".join(reasons))
         for setting, one in (image if isinstance(image, Mapping) else {"image": image}).items():
-            self.add(one or mindcluster.image(train, part, version, setting), name)
+            self.add(one or mindcluster.image(version_line, part, version, setting), name)
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_version_lines import MindClusterVersionLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 
 BEFORE, AFTER = "before", "after"
@@ -30,19 +30,20 @@ _ANSIBLES = re.compile(r"^Task failed: .*? The filter plugin '[^']*' failed: ", 
 class ComponentPlan:
     """What the run does with the components.
 
-    ``order``: BEFORE, AFTER, or None if they stay; ``trains``: which run now; ``train``: which one is wanted; ``changes``: what
+    ``order``: BEFORE, AFTER, or None if they stay; ``version_lines``: which run now; ``version_line``: which one is wanted;
+    ``changes``: what
     npu_objects says it would change; ``reasons``: why there is no order, as sentences; ``notes``: what a person should know.
     """
 
-    train: str | None = None
-    trains: Sequence[str] = ()
+    version_line: str | None = None
+    version_lines: Sequence[str] = ()
     changes: Sequence[str] = ()
     order: str | None = None
     reasons: list[str] = dataclasses.field(default_factory=list)
     notes: list[str] = dataclasses.field(default_factory=list)
 
     def result(self) -> dict[str, Any]:
-        return {"order": self.order, "from": list(self.trains), "to": self.train, "changes": list(self.changes)}
+        return {"order": self.order, "from": list(self.version_lines), "to": self.version_line, "changes": list(self.changes)}
 
     def lines(self, drivers: bool) -> list[str]:
         """For people; [] if nothing changes. ``drivers``: whether any changes as well."""
@@ -52,10 +53,10 @@ class ComponentPlan:
         return [when + self._what()] + ["  " + text for text in self.changes]
 
     def _what(self) -> str:
-        others = [train for train in self.trains if train != self.train]
-        if self.train and others:
-            return "MindCluster %s -> %s" % (", ".join(others), self.train)
-        return "MindCluster %s" % self.train if self.train else "the node agent"
+        others = [version_line for version_line in self.version_lines if version_line != self.version_line]
+        if self.version_line and others:
+            return "MindCluster %s -> %s" % (", ".join(others), self.version_line)
+        return "MindCluster %s" % self.version_line if self.version_line else "the node agent"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -66,13 +67,15 @@ class _Drivers:
     family: str | None
     now: str | None
     then: str | None
-    trains: Sequence[str]
+    version_lines: Sequence[str]
 
 
-def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Mapping[str, Any], held: bool) -> ComponentPlan:
-    """The ComponentPlan. ``wanted``: {train, changes, left_alone, problem}; ``held``: whether a halt keeps this run from
+def decide(
+    entries: Iterable[PlannedNode], version_lines: MindClusterVersionLines, wanted: Mapping[str, Any], held: bool
+) -> ComponentPlan:
+    """The ComponentPlan. ``wanted``: {version_line, changes, left_alone, problem}; ``held``: whether a halt keeps this run from
     beginning."""
-    plan = ComponentPlan(wanted.get("train") or None, trains.all(), wanted.get("changes") or ())
+    plan = ComponentPlan(wanted.get("version_line") or None, version_lines.all(), wanted.get("changes") or ())
     if wanted.get("problem"):
         told = printable(_without_ansibles(wanted["problem"]), _MOST).rstrip(".")
         plan.reasons.append(
@@ -87,23 +90,27 @@ def decide(entries: Iterable[PlannedNode], trains: MindClusterTrains, wanted: Ma
     if held:
         plan.notes.append("the components are not changed while the rollout is halted")
         return plan
-    train = plan.train
-    # Images whose tags name no release tell of no train; then any may run.
-    if train is None or set(plan.trains) == {train}:
+    version_line = plan.version_line
+    # Images whose tags name no release tell of no version line; then any may run.
+    if version_line is None or set(plan.version_lines) == {version_line}:
         plan.order = BEFORE
         return plan
-    drivers = [_drivers_of(entry, trains) for entry in entries]
-    never = _unsupported(train, drivers, "then")
-    first = _unsupported(train, drivers, "now")
-    last = [text for old in plan.trains for text in _unsupported(old, [one for one in drivers if old in one.trains], "then")]
+    drivers = [_drivers_of(entry, version_lines) for entry in entries]
+    never = _unsupported(version_line, drivers, "then")
+    first = _unsupported(version_line, drivers, "now")
+    last = [
+        text
+        for old in plan.version_lines
+        for text in _unsupported(old, [one for one in drivers if old in one.version_lines], "then")
+    ]
     if never:
-        plan.reasons.append("%s. %s" % ("; ".join(never), _other_target(train, drivers)))
+        plan.reasons.append("%s. %s" % ("; ".join(never), _other_target(version_line, drivers)))
     elif not first:
         plan.order = BEFORE
     elif not last:
         plan.order = AFTER
     else:
-        plan.reasons.append(_way_round(train, plan.trains, first + last, drivers))
+        plan.reasons.append(_way_round(version_line, plan.version_lines, first + last, drivers))
     return plan
 
 
@@ -112,76 +119,80 @@ def _without_ansibles(text: str) -> str:
     return _ANSIBLES.sub("", text.strip())
 
 
-def unfit(train: str, nodes: Iterable[Object]) -> list[str]:
-    """Which of the Nodes, by their labels, have a driver that the train does not support, as clauses."""
+def unfit(version_line: str, nodes: Iterable[Object]) -> list[str]:
+    """Which of the Nodes, by their labels, have a driver that the version line does not support, as clauses."""
     drivers = []
     for node in nodes:
         labels = kube_client.labels(node)
         version = labels.get(kube_client.LABEL_DRIVER_VERSION)
         drivers.append(_Drivers(node["metadata"]["name"], labels.get(kube_client.LABEL_CHIP), version, version, ()))
-    return _unsupported(train, drivers, "now")
+    return _unsupported(version_line, drivers, "now")
 
 
-def _drivers_of(entry: PlannedNode, trains: MindClusterTrains) -> _Drivers:
+def _drivers_of(entry: PlannedNode, version_lines: MindClusterVersionLines) -> _Drivers:
     family = entry.checked.family.get("name") or entry.labels.get(kube_client.LABEL_CHIP)
     now = entry.loaded_version or entry.labels.get(kube_client.LABEL_DRIVER_VERSION)
     wanted = entry.checked.config["driver_version"] if entry.checked.config["driver_source"] != "preinstalled" else None
-    return _Drivers(entry.name, family, now, wanted or now, trains.on(entry.node_name))
+    return _Drivers(entry.name, family, now, wanted or now, version_lines.on(entry.node_name))
 
 
-def _unsupported(train: str, drivers: Iterable[_Drivers], when: str) -> list[str]:
+def _unsupported(version_line: str, drivers: Iterable[_Drivers], when: str) -> list[str]:
     found: dict[str, list[str]] = {}
     for one in drivers:
         version = getattr(one, when)
-        if version and mindcluster_support.train_supports(train, version, one.family) is False:
+        if version and mindcluster_support.version_line_supports(version_line, version, one.family) is False:
             found.setdefault(version, []).append(one.node)
     return [
-        "MindCluster %s does not support driver %s (%s)" % (train, version, plan_lines.some(names))
+        "MindCluster %s does not support driver %s (%s)" % (version_line, version, plan_lines.some(names))
         for version, names in found.items()
     ]
 
 
-def _other_target(train: str, drivers: Iterable[_Drivers]) -> str:
-    """What to set instead of a train that does not support the drivers that the nodes are to get."""
+def _other_target(version_line: str, drivers: Iterable[_Drivers]) -> str:
+    """What to set instead of a version line that does not support the drivers that the nodes are to get."""
     wanted = {(one.then, one.family) for one in drivers if one.then}
     fitting = [
         name
         for name in mindcluster.names()
-        if all(mindcluster_support.train_supports(name, version, family) is not False for version, family in wanted)
+        if all(mindcluster_support.version_line_supports(name, version, family) is not False for version, family in wanted)
     ]
-    families = {family for version, family in wanted if mindcluster_support.train_supports(train, version, family) is False}
-    versions = _common([train], families)
-    ways = ['npu_mindcluster_train: "%s"' % fitting[-1]] if fitting else []
+    families = {
+        family for version, family in wanted if mindcluster_support.version_line_supports(version_line, version, family) is False
+    }
+    versions = _common([version_line], families)
+    ways = ['npu_mindcluster_version_line: "%s"' % fitting[-1]] if fitting else []
     ways += ["npu_driver_version to a release of %s" % " or ".join(versions)] if versions else []
-    return "Set %s" % ", or ".join(ways) if ways else "This collection deploys no train that supports all of these drivers"
+    return "Set %s" % ", or ".join(ways) if ways else "This collection deploys no version line that supports all of these drivers"
 
 
-def _common(trains: Iterable[str], families: Iterable[str | None]) -> list[str]:
-    """The drivers that all these trains support on chips of all these families."""
-    all_of = [mindcluster_support.drivers_of(name, family) for name in trains for family in sorted(filter(None, families))]
+def _common(version_lines: Iterable[str], families: Iterable[str | None]) -> list[str]:
+    """The drivers that all these version lines support on chips of all these families."""
+    all_of = [mindcluster_support.drivers_of(name, family) for name in version_lines for family in sorted(filter(None, families))]
     return [version for version in all_of[0] if all(version in versions for versions in all_of)] if all_of else []
 
 
-def _way_round(train: str, trains: Sequence[str], problems: list[str], drivers: Sequence[_Drivers]) -> str:
+def _way_round(version_line: str, version_lines: Sequence[str], problems: list[str], drivers: Sequence[_Drivers]) -> str:
     """What to do where neither components nor drivers can go first."""
-    families = {one.family for one in drivers if _is_in_the_way(train, one)}
-    common = _common(sorted({train, *trains}), families)
+    families = {one.family for one in drivers if _is_in_the_way(version_line, one)}
+    common = _common(sorted({version_line, *version_lines}), families)
     if common:
         how = "Set npu_driver_version to a release of %s first, which both support" % " or ".join(common)
     else:
         between = [
             name
             for name in mindcluster.names()
-            if name != train and _common([train, name], families) and all(_common([name, old], families) for old in trains)
+            if name != version_line
+            and _common([version_line, name], families)
+            and all(_common([name, old], families) for old in version_lines)
         ]
         how = "No driver is supported by both. " + (
-            'Set npu_mindcluster_train: "%s" and a driver that it supports first' % between[-1]
+            'Set npu_mindcluster_version_line: "%s" and a driver that it supports first' % between[-1]
             if between
-            else "This collection deploys no train between them"
+            else "This collection deploys no version line between them"
         )
     return "%s. %s" % ("; ".join(problems), how)
 
 
-def _is_in_the_way(train: str, one: _Drivers) -> bool:
-    pairs = [(train, one.now), *((old, one.then) for old in one.trains)]
-    return any(version and mindcluster_support.train_supports(name, version, one.family) is False for name, version in pairs)
+def _is_in_the_way(version_line: str, one: _Drivers) -> bool:
+    pairs = [(version_line, one.now), *((old, one.then) for old in one.version_lines)]
+    return any(version and mindcluster_support.version_line_supports(name, version, one.family) is False for name, version in pairs)

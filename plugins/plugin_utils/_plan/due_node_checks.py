@@ -35,7 +35,7 @@ def check(entry: PlannedNode, node: Object, target: dict[str, Any], plan: PlanCo
     _check_space(entry, target, plan.contents)
     _check_support(entry, node, target, lookups)
     rollout_firmware.check(entry, target, settings)
-    _check_trains(entry, target, plan)
+    _check_version_lines(entry, target, plan)
     if lookups.white_list is not None:
         images = [target["image"]] + [one["image"] for one in entry.checked.other_kernels]
         entry.reasons += [problem for problem in map(lookups.white_list, filter(None, images)) if problem]
@@ -136,12 +136,12 @@ def _check_support(entry: PlannedNode, node: Object, target: dict[str, Any], loo
     entry.notes += notes
 
 
-def _check_trains(entry: PlannedNode, target: dict[str, Any], plan: PlanContext) -> None:
+def _check_version_lines(entry: PlannedNode, target: dict[str, Any], plan: PlanContext) -> None:
     """Whether the MindCluster that the node runs supports the driver. It keeps no node from going back, nor from a reboot."""
     told_only = plan.settings.reason == maintenance_record.ROLLBACK_REASON or target["version"] == entry.loaded_version
-    for train in plan.snapshot.trains.on(entry.node_name):
-        reasons, notes = mindcluster_support.judge_train(
-            train, target["version"], (entry.facts.get("family") or {}).get("name"), deployed=True
+    for version_line in plan.snapshot.version_lines.on(entry.node_name):
+        reasons, notes = mindcluster_support.judge_version_line(
+            version_line, target["version"], (entry.facts.get("family") or {}).get("name"), deployed=True
         )
         entry.notes += notes + (reasons if told_only else [])
         entry.reasons += [] if told_only else reasons

@@ -46,7 +46,8 @@ def make(
     """The RolloutPlan.
 
     ``hosts``: as the filter npu_hosts makes them, facts with ``upgrade``; ``snapshot``: _plan.snapshot.FleetSnapshot;
-    ``slots``: {max, halted, holders} of the Lease; ``components``: {train, changes, left_alone, problem, device_plugin}, what
+    ``slots``: {max, halted, holders} of the Lease; ``components``: {version_line, changes, left_alone, problem, device_plugin},
+    what
     is to become of them; ``device_plugin``: {share_count, hot_reset}.
     """
     answers = (
@@ -57,10 +58,10 @@ def make(
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
     held = maintenance_halt.binds(slots["halted"], settings.reason) and not settings.clear_halt
-    component_plan = component_order.decide(entries, snapshot.trains, components or {}, held)
+    component_plan = component_order.decide(entries, snapshot.version_lines, components or {}, held)
     cluster_reasons += component_plan.reasons
-    if component_plan.order == component_order.BEFORE and component_plan.train:
-        snapshot = snapshot.with_trains(snapshot.trains.replaced_by(component_plan.train))
+    if component_plan.order == component_order.BEFORE and component_plan.version_line:
+        snapshot = snapshot.with_version_lines(snapshot.version_lines.replaced_by(component_plan.version_line))
     wave = rollout_rollback.last_wave(entries) if settings.reason == maintenance_record.ROLLBACK_REASON else None
     context = PlanContext(settings, lookups, snapshot, DriverContents(lookups), slots["holders"], answers, wave)
     for entry in entries:
@@ -103,10 +104,10 @@ def _cluster_notes(
     ]
     if others:
         notes.append("not among the hosts of this run: %s" % plan_lines.some(others))
-    if snapshot.trains.unknown():
+    if snapshot.version_lines.unknown():
         notes.append(
             "the tags of MindCluster's images name no release (%s); whether it supports the driver was not checked there"
-            % plan_lines.some(snapshot.trains.unknown())
+            % plan_lines.some(snapshot.version_lines.unknown())
         )
     if snapshot.claims.problem:
         notes.append(snapshot.claims.problem)

@@ -15,7 +15,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_version_lines import MindClusterVersionLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.registry_nodes import RegistryNodes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
@@ -27,7 +27,7 @@ _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
 class FleetSnapshot:
     """``nodes``: Node objects by name; ``pods``: lists of _pods.pod_view.Pod by node name; ``budgets``; ``registry_nodes``: names
-    of the nodes that a registry runs on, each with what tells so; ``trains``: of MindCluster; ``claims``: of the pods."""
+    of the nodes that a registry runs on, each with what tells so; ``version_lines``: of MindCluster; ``claims``: of the pods."""
 
     def __init__(
         self,
@@ -35,12 +35,12 @@ class FleetSnapshot:
         pods: Mapping[str, Sequence[pod_view.Pod]],
         budgets: pod_budgets.Budgets,
         registry_nodes: Mapping[str, str] | None = None,
-        trains: MindClusterTrains | None = None,
+        version_lines: MindClusterVersionLines | None = None,
         claims: HeldClaims | None = None,
     ) -> None:
         self.nodes, self.pods, self.budgets = nodes, pods, budgets
         self.registry_nodes = registry_nodes or {}
-        self.trains = trains or MindClusterTrains(pod_view.NAMESPACE)
+        self.version_lines = version_lines or MindClusterVersionLines(pod_view.NAMESPACE)
         self.claims = claims or HeldClaims()
 
     @classmethod
@@ -59,11 +59,11 @@ class FleetSnapshot:
     def without(self, goes: Callable[[pod_view.Pod], bool]) -> FleetSnapshot:
         """The same without the pods for which ``goes(pod)``."""
         pods = {node: [pod for pod in some if not goes(pod)] for node, some in self.pods.items()}
-        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.trains, self.claims)
+        return FleetSnapshot(self.nodes, pods, self.budgets, self.registry_nodes, self.version_lines, self.claims)
 
-    def with_trains(self, trains: MindClusterTrains) -> FleetSnapshot:
-        """The same with other ``trains``."""
-        return FleetSnapshot(self.nodes, self.pods, self.budgets, self.registry_nodes, trains, self.claims)
+    def with_version_lines(self, version_lines: MindClusterVersionLines) -> FleetSnapshot:
+        """The same with other ``version_lines``."""
+        return FleetSnapshot(self.nodes, self.pods, self.budgets, self.registry_nodes, version_lines, self.claims)
 
     @classmethod
     def _read(cls, cluster: AnyCluster, registries: Sequence[str], namespace: str, npu_drivers: Collection[str]) -> FleetSnapshot:
@@ -71,7 +71,7 @@ class FleetSnapshot:
         for node in cluster.each("/api/v1/nodes"):
             nodes[node["metadata"]["name"]] = _slim(node)
         registry = RegistryNodes(cluster, nodes, registries)
-        trains = MindClusterTrains(namespace)
+        version_lines = MindClusterVersionLines(namespace)
         pods: dict[str, list[pod_view.Pod]] = collections.defaultdict(list)
         for item in cluster.each("/api/v1/pods", field_selector=_RUNNING):
             pod = pod_view.Pod(item, namespace)
@@ -79,9 +79,9 @@ class FleetSnapshot:
                 pods[pod.node].append(pod)
                 registry.look(pod, item)
                 if pod.kind == pod_view.COMPONENT:
-                    trains.look(item)
+                    version_lines.look(item)
         claims = HeldClaims.read(cluster, itertools.chain.from_iterable(pods.values()), npu_drivers)
-        return cls(nodes, dict(pods), pod_budgets.Budgets.read(cluster), registry.nodes, trains, claims)
+        return cls(nodes, dict(pods), pod_budgets.Budgets.read(cluster), registry.nodes, version_lines, claims)
 
 
 @contextlib.contextmanager

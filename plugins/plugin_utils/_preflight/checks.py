@@ -32,7 +32,7 @@ def judge(
     nodes: Mapping[str, Object],
     resolve: Resolve,
     daemonsets: Sequence[Object] = (),
-    train: str | None = None,
+    version_line: str | None = None,
     share_count: int = 1,
     hot_reset: str = "disabled",
     npu_users: vnpu_checks.Users = lambda _names: {},
@@ -42,13 +42,13 @@ def judge(
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
-    device plugin's that are there already; ``train``: of the device plugin that is to be deployed, or None;
+    device plugin's that are there already; ``version_line``: of the device plugin that is to be deployed, or None;
     ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones; ``npu_users``: called
     with names of nodes, returns the pods that use their NPUs; ``look``: called with (source of a package, config), returns its
     contents, raises NpuError.
     """
     answers = driver_image.Answers(resolve, look)
-    verdicts = inspect(hosts, nodes, answers, train)
+    verdicts = inspect(hosts, nodes, answers, version_line)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)
     for verdict in candidates:
@@ -59,12 +59,12 @@ def judge(
             verdict.other_kernels = found.images
             verdict.reasons += found.reasons
             verdict.notes += found.notes
-        host_checks.check_train(verdict, train)
-        runtime_package.check(verdict, train)
-        if train:
+        host_checks.check_version_line(verdict, version_line)
+        runtime_package.check(verdict, version_line)
+        if version_line:
             host_checks.check_share_count(verdict, share_count, daemonsets)
         vnpu_checks.look(verdict, nodes.get(verdict.node_name))
-        if train:
+        if version_line:
             vnpu_checks.check_plugin(verdict, share_count, hot_reset)
     vnpu_checks.check_free(candidates, npu_users)
     return verdicts
@@ -74,7 +74,7 @@ def inspect(
     hosts: Sequence[AskedHost],
     nodes: Mapping[str, Object],
     answers: driver_image.Answers | None,
-    train: str | None = None,
+    version_line: str | None = None,
     explicit: bool = False,
 ) -> list[CheckedHost]:
     """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
@@ -83,7 +83,7 @@ def inspect(
     """
     verdicts = [CheckedHost(host) for host in hosts]
     for verdict in verdicts:
-        host_checks.check(verdict, train)
+        host_checks.check(verdict, version_line)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     node_checks.check(candidates, nodes)
     driver_path.check_one(candidates)

@@ -60,13 +60,13 @@ def _kept_plugin(daemonset: Object) -> str | None:
 
 
 def mindcluster_reasons(
-    train: str, role: str, version: str | None, image: str | Mapping[str, str | None] | None, settings: Mapping[str, Any]
+    version_line: str, role: str, version: str | None, image: str | Mapping[str, str | None] | None, settings: Mapping[str, Any]
 ) -> list[str]:
     """Why a component of MindCluster cannot be deployed, as sentences. ``settings``: by their names without the role's prefix;
     ``image``: of a component with several, each by its name without that prefix."""
-    reasons = mindcluster.mismatches(train, role, version, image)
+    reasons = mindcluster.mismatches(version_line, role, version, image)
     try:
-        mindcluster.component(train, role, settings)
+        mindcluster.component(version_line, role, settings)
     except NpuError as exc:
         reasons.append(exc.message)
     return reasons

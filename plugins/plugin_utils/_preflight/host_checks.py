@@ -31,8 +31,8 @@ _CHANGES = (
 )
 
 
-def check(verdict: CheckedHost, train: str | None) -> None:
-    """Adds what is wrong with the host itself. ``train``: of the device plugin that is to be deployed, or None."""
+def check(verdict: CheckedHost, version_line: str | None) -> None:
+    """Adds what is wrong with the host itself. ``version_line``: of the device plugin that is to be deployed, or None."""
     verdict.reasons.extend(unknown_variables(verdict.host.get("variables") or []))
     if verdict.host.get("unreachable"):
         verdict.reasons.append("not reachable: %s" % one_line(verdict.host.get("error")))
@@ -51,8 +51,8 @@ def check(verdict: CheckedHost, train: str | None) -> None:
     verdict.reasons.extend(verdict.facts.get("problems") or [])
     _check_source(verdict)
     accelerator = verdict.family.get("accelerator")
-    if train and accelerator:
-        reason = mindcluster.no_plugin(train, accelerator, verdict.family["name"])
+    if version_line and accelerator:
+        reason = mindcluster.no_plugin(version_line, accelerator, verdict.family["name"])
         verdict.reasons.extend([reason] if reason else [])
 
 
@@ -95,13 +95,13 @@ def check_loaded(verdict: CheckedHost) -> None:
     )
 
 
-def check_train(verdict: CheckedHost, train: str | None) -> None:
+def check_version_line(verdict: CheckedHost, version_line: str | None) -> None:
     """Whether the MindCluster that is to be deployed supports the driver that the host will run."""
     driver = verdict.facts.get("driver") or {}
     installs = verdict.wants_driver and not verdict.runs_another
     version = verdict.config["driver_version"] if installs else driver.get("loaded_version")
-    if train and version:
-        reasons, notes = mindcluster_support.judge_train(train, version, verdict.family.get("name"))
+    if version_line and version:
+        reasons, notes = mindcluster_support.judge_version_line(version_line, version, verdict.family.get("name"))
         verdict.reasons += reasons
         verdict.notes += notes
 

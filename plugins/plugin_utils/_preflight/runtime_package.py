@@ -28,8 +28,8 @@ def source_of(config: dict[str, Any]) -> PackageSource | None:
     return PackageSource.of(options, RUNTIME)
 
 
-def check(verdict: CheckedHost, train: str | None) -> None:
-    """Add to the reasons of the host. ``train``: of MindCluster that is to be deployed; None if none is."""
+def check(verdict: CheckedHost, version_line: str | None) -> None:
+    """Add to the reasons of the host. ``version_line``: of MindCluster that is to be deployed; None if none is."""
     config = verdict.config
     if not config["runtime_package"]:
         return
@@ -43,6 +43,6 @@ def check(verdict: CheckedHost, train: str | None) -> None:
         source = source_of(config)
         version = source and runtime_package.version_in(source.name)
         if source and version:
-            runtime_package.check_train(source.name, version, train)
+            runtime_package.check_version_line(source.name, version, version_line)
     except NpuError as exc:
         verdict.reasons.append(one_line(exc.message))

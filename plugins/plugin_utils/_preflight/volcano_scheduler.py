@@ -25,11 +25,11 @@ _IGNORED = (
 )
 
 
-def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any], ours: bool = False) -> tuple[list[str], list[str]]:
+def judge(cluster: AnyCluster, version_line: str, settings: Mapping[str, Any], ours: bool = False) -> tuple[list[str], list[str]]:
     """(why the device plugin cannot leave the choice of chips to Volcano, what people should know), as sentences.
 
     ``settings``: of npu_device_plugin, by their names without the prefix; ``ours``: whether the run deploys Volcano, whose
-    scheduler has the plugin of the train.
+    scheduler has the plugin of the version line.
     """
     try:
         if not resolve.settings("npu_device_plugin", settings)["volcano"]:
@@ -58,11 +58,11 @@ def judge(cluster: AnyCluster, train: str, settings: Mapping[str, Any], ours: bo
         return [
             _HEAD + "and the scheduler of Volcano does not run MindCluster's plugin: no plugin in the ConfigMap %s has a name that"
             " begins with volcano-npu_. Pods would get no chip. Install Volcano with ascend-for-volcano of MindCluster %s, or set"
-            " npu_device_plugin_volcano: false" % (names, train)
+            " npu_device_plugin_volcano: false" % (names, version_line)
         ], []
-    others = sorted(release for release in releases if mindcluster.train_of(release) not in (None, train))
+    others = sorted(release for release in releases if mindcluster.version_line_of(release) not in (None, version_line))
     return [], [
-        "the scheduler of Volcano runs volcano-npu_%s, and npu_mindcluster_train is %s: bring it to the same train"
-        % (release, train)
+        "the scheduler of Volcano runs volcano-npu_%s, and npu_mindcluster_version_line is %s: bring it to the same version line"
+        % (release, version_line)
         for release in others
     ]

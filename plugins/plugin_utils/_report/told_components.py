@@ -40,7 +40,7 @@ def line(components: Mapping[str, Any]) -> str | None:
     """A sentence for people; None if no component was to change."""
     if not components["order"]:
         return None
-    others = [train for train in components["from"] if train != components["to"]]
+    others = [version_line for version_line in components["from"] if version_line != components["to"]]
     text = "Components: "
     if others and components["to"]:
         text += "MindCluster %s -> %s, " % (", ".join(others), components["to"])

@@ -10,7 +10,7 @@ import json
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_trains import MindClusterTrains
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_version_lines import MindClusterVersionLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
@@ -34,10 +34,10 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
         by_node.setdefault(item["spec"]["nodeName"], []).append(pod_view.Pod(item))
     if kwargs.get("claims"):
         kwargs["claims"].mark(pod for some in by_node.values() for pod in some)
-    trains = MindClusterTrains(pod_view.NAMESPACE)
+    version_lines = MindClusterVersionLines(pod_view.NAMESPACE)
     for item in pods:
-        trains.look(item)
-    return fleet_snapshot.FleetSnapshot(nodes, by_node, pod_budgets.Budgets(budgets), trains=trains, **kwargs)
+        version_lines.look(item)
+    return fleet_snapshot.FleetSnapshot(nodes, by_node, pod_budgets.Budgets(budgets), version_lines=version_lines, **kwargs)
 
 
 def asked(reason="upgrade", **settings):

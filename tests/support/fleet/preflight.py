@@ -42,7 +42,7 @@ def cluster_nodes(*names, **kwargs):
 
 def judge(hosts, nodes=None, resolve=lambda reference, config, machine: DIGEST, **kwargs):
     nodes = cluster_nodes(*[entry["name"] for entry in hosts]) if nodes is None else nodes
-    return preflight_checks.judge(hosts, nodes, resolve, **dict({"train": "26.1"}, **kwargs))
+    return preflight_checks.judge(hosts, nodes, resolve, **dict({"version_line": "26.1"}, **kwargs))
 
 
 def only(hosts, **kwargs):

@@ -14,11 +14,11 @@ from support.scripted import Scripted
 
 CHANGE = "change DaemonSet npu-operator/npu-exporter"
 EXPORTER = {
-    "deploy": {"exporter": True}, "left_alone": None, "train": "7.3", "unfit": [], "driver_path": "/var/lib/Ascend/driver",
+    "deploy": {"exporter": True}, "left_alone": None, "version_line": "7.3", "unfit": [], "driver_path": "/var/lib/Ascend/driver",
     "containerd_dir": "/run/containerd", "kubelet_dir": "/var/lib/kubelet", "accelerators": [], "admission_policies": False,
     "service_monitors": False, "kubelet_pods": False,
 }  # fmt: skip
-LEFT_ALONE = dict(EXPORTER, deploy={}, train=None, left_alone="the rollout is halted")
+LEFT_ALONE = dict(EXPORTER, deploy={}, version_line=None, left_alone="the rollout is halted")
 ROLLED_OUT = {"changed": True, "changes": [CHANGE], "rollouts": []}
 FAILED = {"failed": True, "msg": "DaemonSet npu-operator/npu-exporter: it does not work on a."}
 REPORT = {"report": rollout_report.document([], "r1", "upgrade", None, 1795264200.0), "problem": None, "table": ["<<the report>>"]}

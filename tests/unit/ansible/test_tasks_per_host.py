@@ -35,7 +35,7 @@ class CallbackModule(CallbackBase):
 """
 
 COMPONENTS = {
-    "deploy": {"exporter": True}, "left_alone": None, "train": "7.3", "unfit": [], "driver_path": "/var/lib/Ascend/driver",
+    "deploy": {"exporter": True}, "left_alone": None, "version_line": "7.3", "unfit": [], "driver_path": "/var/lib/Ascend/driver",
     "containerd_dir": "/run/containerd", "kubelet_dir": "/var/lib/kubelet", "accelerators": [], "admission_policies": False,
     "service_monitors": False, "kubelet_pods": False,
 }  # fmt: skip

@@ -39,18 +39,18 @@ def git(where, *arguments):
     subprocess.run(["git", *identity, "-C", where, *arguments], check=True, capture_output=True)
 
 
-def test_trains():
-    assert upstream.TRAINS == {"7.3": "v7.3.2", "26.1": "v26.1.0"}
+def test_version_lines():
+    assert upstream.VERSION_LINES == {"7.3": "v7.3.2", "26.1": "v26.1.0"}
 
 
 def test_images_of_the_mode(lab):
-    assert (upstream.train_of(lab), upstream.repository(lab, "exporter")) == (None, "mindcluster/npu-exporter")
-    write(lab.state / "upstream.json", '{"train": "7.3"}')
-    assert (upstream.train_of(lab), upstream.repository(lab, "exporter")) == ("7.3", "upstream/npu-exporter")
+    assert (upstream.version_line_of(lab), upstream.repository(lab, "exporter")) == (None, "mindcluster/npu-exporter")
+    write(lab.state / "upstream.json", '{"version_line": "7.3"}')
+    assert (upstream.version_line_of(lab), upstream.repository(lab, "exporter")) == ("7.3", "upstream/npu-exporter")
     assert upstream.repository(lab, "device-plugin") == "upstream/ascend-k8sdeviceplugin"
     upstream.drop(lab)
     upstream.drop(lab)
-    assert upstream.train_of(lab) is None
+    assert upstream.version_line_of(lab) is None
 
 
 def test_source_of_a_clone_at_its_tag(step, tmp_path, monkeypatch):

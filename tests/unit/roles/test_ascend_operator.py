@@ -14,7 +14,7 @@ from support.kube.manifests import OPERATOR, render
 
 ROLE = "npu_ascend_operator"
 (COMPONENT,) = [component for component in mindcluster_stack.COMPONENTS if component.role == ROLE]
-TRAINS = pytest.mark.parametrize("train", mindcluster.names())
+VERSION_LINES = pytest.mark.parametrize("version_line", mindcluster.names())
 # (group, resource): verbs of upstream's ClusterRole, beside those that it grants of what is not used.
 UPSTREAMS = {
     ("", "events"): {"create", "patch", "list", "watch", "delete"},
@@ -32,21 +32,21 @@ UPSTREAMS = {
 PODS = {"create", "list", "watch", "delete", "get", "update"}
 
 
-def rendered(template, train="26.1", settings=None, **variables):
-    known = mindcluster.component(train, ROLE, settings or {})
-    return render(ROLE, template, dict(OPERATOR, __npu_ascend_operator_train=known, **variables))
+def rendered(template, version_line="26.1", settings=None, **variables):
+    known = mindcluster.component(version_line, ROLE, settings or {})
+    return render(ROLE, template, dict(OPERATOR, __npu_ascend_operator_version_line=known, **variables))
 
 
-def pod_of(train="26.1", settings=None, **variables):
-    deployment = rendered("ascend-operator.yaml.j2", train, settings, **variables)["Deployment"]
+def pod_of(version_line="26.1", settings=None, **variables):
+    deployment = rendered("ascend-operator.yaml.j2", version_line, settings, **variables)["Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return deployment, spec, container
 
 
-@TRAINS
-def test_the_operator_is_confined(train):
-    deployment, spec, container = pod_of(train)
+@VERSION_LINES
+def test_the_operator_is_confined(version_line):
+    deployment, spec, container = pod_of(version_line)
     assert (deployment["metadata"]["namespace"], deployment["metadata"]["name"]) == ("npu-operator", COMPONENT.names[0])
     assert spec["securityContext"] == {
         "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
@@ -65,23 +65,23 @@ def test_rank_tables_in_files_need_a_directory():
     assert {"name": volume["name"], "mountPath": "/user/mindx-dl/ranktable"} in container["volumeMounts"]
 
 
-@TRAINS
-def test_flags(train):
+@VERSION_LINES
+def test_flags(version_line):
     """Go's flags take the last of two."""
-    (command,) = pod_of(train)[2]["args"]
+    (command,) = pod_of(version_line)[2]["args"]
     assert "exec ascend-operator " in command and command.endswith(" -enableGangScheduling=true")
     assert "mkdir -p /var/log/mindx-dl/ascend-operator;" in command, "the log's directory must belong to its user"
     settings = {"gang_scheduling": False, "log_level": -1, "log_max_backups": 7, "log_max_age": 14}
-    (command,) = pod_of(train, settings)[2]["args"]
+    (command,) = pod_of(version_line, settings)[2]["args"]
     assert command.endswith(" -maxAge=14 -maxBackups=7 -enableGangScheduling=false") and " -logLevel=-1 " in command
 
 
-@TRAINS
-def test_the_probe_is_what_the_train_answers(train):
-    _deployment, _spec, container = pod_of(train)
+@VERSION_LINES
+def test_the_probe_is_what_the_version_line_answers(version_line):
+    _deployment, _spec, container = pod_of(version_line)
     (command,) = container["args"]
     probe = container.get("livenessProbe")
-    assert bool(probe) == ("--enable-healthz=true" in command) == (train != "7.3")
+    assert bool(probe) == ("--enable-healthz=true" in command) == (version_line != "7.3")
     if probe:
         assert "--healthz-address=%d" % probe["httpGet"]["port"] in command
 
@@ -92,12 +92,12 @@ def test_the_old_pod_goes_last():
     assert spec["minReadySeconds"] > 0
 
 
-@TRAINS
+@VERSION_LINES
 @pytest.mark.parametrize("gang", [True, False])
-def test_its_permissions_are_upstreams_or_fewer(train, gang):
-    rules = rendered("access.yaml.j2", train, npu_ascend_operator_gang_scheduling=gang)["ClusterRole"]["rules"]
+def test_its_permissions_are_upstreams_or_fewer(version_line, gang):
+    rules = rendered("access.yaml.j2", version_line, npu_ascend_operator_gang_scheduling=gang)["ClusterRole"]["rules"]
     upstreams = dict(UPSTREAMS)
-    upstreams["", "pods"] = PODS if train == "7.3" else PODS | {"patch"}
+    upstreams["", "pods"] = PODS if version_line == "7.3" else PODS | {"patch"}
     for rule in rules:
         for group in rule["apiGroups"]:
             for resource in rule["resources"]:

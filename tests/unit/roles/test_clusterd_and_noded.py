@@ -12,12 +12,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 
 from support.kube.manifests import CLUSTERD, NODED, ROLES, render, render_all
 
-TRAINS = pytest.mark.parametrize("train", mindcluster.names())
+VERSION_LINES = pytest.mark.parametrize("version_line", mindcluster.names())
 BOTH = pytest.mark.parametrize("part", ["clusterd", "noded"])
 VARIABLES = {"clusterd": CLUSTERD, "noded": NODED}
 COMPONENTS = {component.part: component for component in mindcluster_stack.COMPONENTS}
 PROFILING = "/user/cluster-info/profiling"
-# By train, (group, resource): verbs of upstream's ClusterRoles.
+# By version line, (group, resource): verbs of upstream's ClusterRoles.
 OF_CLUSTERD = {
     ("", "pods"): {"get", "list", "update", "watch", "patch"},
     ("", "configmaps"): {"get", "create", "update", "list", "watch", "delete", "patch"},
@@ -40,34 +40,34 @@ UPSTREAMS = {
 }
 
 
-def rendered(part, template, train="26.1", settings=None, **variables):
-    known = mindcluster.component(train, "npu_" + part, settings or {})
-    return render("npu_" + part, template, {**VARIABLES[part], "__npu_%s_train" % part: known, **variables})
+def rendered(part, template, version_line="26.1", settings=None, **variables):
+    known = mindcluster.component(version_line, "npu_" + part, settings or {})
+    return render("npu_" + part, template, {**VARIABLES[part], "__npu_%s_version_line" % part: known, **variables})
 
 
-def pod_of(part, train="26.1", settings=None, **variables):
-    workload = rendered(part, part + ".yaml.j2", train, settings, **variables)[COMPONENTS[part].kind]
+def pod_of(part, version_line="26.1", settings=None, **variables):
+    workload = rendered(part, part + ".yaml.j2", version_line, settings, **variables)[COMPONENTS[part].kind]
     spec = workload["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return workload, spec, container
 
 
 @BOTH
-@TRAINS
-def test_it_is_what_the_table_says(part, train):
+@VERSION_LINES
+def test_it_is_what_the_table_says(part, version_line):
     component = COMPONENTS[part]
-    metadata = pod_of(part, train)[0]["metadata"]
+    metadata = pod_of(part, version_line)[0]["metadata"]
     assert (metadata["namespace"], metadata["name"]) == (component.home("npu-operator"), component.names[0])
     assert metadata["labels"] == {mindcluster_stack.MANAGED_BY: mindcluster_stack.OURS}
-    access = rendered(part, "access.yaml.j2", train)
+    access = rendered(part, "access.yaml.j2", version_line)
     assert access["ClusterRole"]["metadata"]["name"] == component.cluster_roles[0]
     assert access["ClusterRoleBinding"]["metadata"]["name"] == component.cluster_role_bindings[0]
     assert access["ClusterRoleBinding"]["subjects"][0]["namespace"] == component.home("npu-operator")
 
 
-@TRAINS
-def test_clusterd_is_confined(train):
-    _workload, spec, container = pod_of("clusterd", train)
+@VERSION_LINES
+def test_clusterd_is_confined(version_line):
+    _workload, spec, container = pod_of("clusterd", version_line)
     assert spec["securityContext"] == {
         "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
     }  # fmt: skip
@@ -78,10 +78,10 @@ def test_clusterd_is_confined(train):
     assert [volume for volume in spec["volumes"] if "emptyDir" not in volume] == []
 
 
-@TRAINS
-def test_noded_has_no_more_of_the_host_than_it_needs(train):
+@VERSION_LINES
+def test_noded_has_no_more_of_the_host_than_it_needs(version_line):
     """It is privileged, as upstream's: for the chips and for IPMI."""
-    _workload, spec, container = pod_of("noded", train)
+    _workload, spec, container = pod_of("noded", version_line)
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(spec)
     paths = {volume["hostPath"]["path"]: volume["hostPath"]["type"] for volume in spec["volumes"] if "hostPath" in volume}
@@ -117,18 +117,18 @@ def test_noded_leaves_a_node_that_is_paused():
 
 
 @BOTH
-@TRAINS
-def test_flags(part, train):
+@VERSION_LINES
+def test_flags(part, version_line):
     """Go's flags take the last of two."""
-    (command,) = pod_of(part, train)[2]["args"]
+    (command,) = pod_of(part, version_line)[2]["args"]
     assert "exec %s -logFile=/var/log/mindx-dl/%s/%s.log -logLevel=0" % (part, part, part) in command
-    (command,) = pod_of(part, train, {"log_level": -1, "log_max_backups": 7, "log_max_age": 14})[2]["args"]
+    (command,) = pod_of(part, version_line, {"log_level": -1, "log_max_backups": 7, "log_max_age": 14})[2]["args"]
     assert command.endswith(" -maxAge=14 -maxBackups=7") and " -logLevel=-1" in command
 
 
-@TRAINS
-def test_clusterd_knows_where_to_listen(train):
-    objects = rendered("clusterd", "clusterd.yaml.j2", train)
+@VERSION_LINES
+def test_clusterd_knows_where_to_listen(version_line):
+    objects = rendered("clusterd", "clusterd.yaml.j2", version_line)
     (container,) = objects["Deployment"]["spec"]["template"]["spec"]["containers"]
     assert {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}} in container["env"]
     assert "mkdir -p /var/log/mindx-dl/clusterd;" in container["args"][0], "the log's directory must belong to its user"
@@ -139,12 +139,12 @@ def test_clusterd_knows_where_to_listen(train):
 
 
 @BOTH
-@TRAINS
-def test_the_probe_is_what_the_train_answers(part, train):
-    _workload, _spec, container = pod_of(part, train)
+@VERSION_LINES
+def test_the_probe_is_what_the_version_line_answers(part, version_line):
+    _workload, _spec, container = pod_of(part, version_line)
     (command,) = container["args"]
     probe = container.get("livenessProbe")
-    assert bool(probe) == ("--enable-healthz=true" in command) == (train != "7.3")
+    assert bool(probe) == ("--enable-healthz=true" in command) == (version_line != "7.3")
     if probe:
         port = probe["httpGet"]["port"] if part == "clusterd" else probe["exec"]["command"][-1]
         assert "--healthz-address=%s" % port in command
@@ -156,17 +156,17 @@ def test_the_old_clusterd_goes_last():
     assert spec["minReadySeconds"] > 0
 
 
-@TRAINS
+@VERSION_LINES
 @pytest.mark.parametrize(
     ("part", "variables"), [("clusterd", {}), ("noded", {}), ("noded", {"npu_noded_profiling_dir": PROFILING})]
 )
-def test_its_permissions_are_upstreams_or_fewer(part, train, variables):
-    objects = rendered(part, "access.yaml.j2", train, **variables)
+def test_its_permissions_are_upstreams_or_fewer(part, version_line, variables):
+    objects = rendered(part, "access.yaml.j2", version_line, **variables)
     for role in (objects["ClusterRole"], objects.get("Role", {"rules": []})):
         for rule in role["rules"]:
             for group in rule["apiGroups"]:
                 for resource in rule["resources"]:
-                    assert set(rule["verbs"]) <= UPSTREAMS[part, train][group, resource], (group, resource)
+                    assert set(rule["verbs"]) <= UPSTREAMS[part, version_line][group, resource], (group, resource)
 
 
 def test_noded_writes_in_one_namespace_unless_it_looks_for_slow_nodes():

@@ -38,7 +38,7 @@ CLUSTER_WIDE = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )
-FAMILIES = list(PLUGIN["__npu_device_plugin_train"]["device_plugin"]["families"])
+FAMILIES = list(PLUGIN["__npu_device_plugin_version_line"]["device_plugin"]["families"])
 TEMPLATES = [
     ("npu_device_plugin", "device-plugin.yaml.j2", dict(PLUGIN, __npu_device_plugin_families=FAMILIES)),
     (
@@ -67,12 +67,16 @@ EACH = pytest.mark.parametrize("part", mindcluster_stack.PARTS)
 
 
 def optional(part):
-    """The templates of an optional component, with each train."""
+    """The templates of an optional component, with each version line."""
     variables, templates = OPTIONAL[part]
     return [
-        ("npu_" + part, template, {**variables, "__npu_%s_train" % part: mindcluster.component(train, "npu_" + part, {})})
+        (
+            "npu_" + part,
+            template,
+            {**variables, "__npu_%s_version_line" % part: mindcluster.component(version_line, "npu_" + part, {})},
+        )
         for template in templates
-        for train in mindcluster.names()
+        for version_line in mindcluster.names()
     ]
 
 

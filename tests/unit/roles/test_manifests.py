@@ -45,18 +45,18 @@ FAMILIES = ("huawei-Ascend910", "huawei-Ascend310P", "huawei-Ascend310")
 FAMILIES_OF = {"7.3": FAMILIES, "26.1": FAMILIES + ("huawei-npu",)}
 
 
-def policies_of(train):
-    variables = dict(PLUGIN, __npu_device_plugin_train=mindcluster.train(train))
+def policies_of(version_line):
+    variables = dict(PLUGIN, __npu_device_plugin_version_line=mindcluster.version_line(version_line))
     return render_all("npu_device_plugin", "admission-policy.yaml.j2", variables)
 
 
-@pytest.mark.parametrize("train", FAMILIES_OF)
-def test_policies_are_about_every_plugin_and_each_of_its_writes(train):
+@pytest.mark.parametrize("version_line", FAMILIES_OF)
+def test_policies_are_about_every_plugin_and_each_of_its_writes(version_line):
     """RBAC lets a plugin write nodes, pods and ConfigMaps of the whole cluster: for each verb there is a policy."""
-    policies = [item for item in policies_of(train) if "validations" in item["spec"]]
+    policies = [item for item in policies_of(version_line) if "validations" in item["spec"]]
     accounts = set()
-    for family in FAMILIES_OF[train]:
-        objects = plugin_of(family, train=train)
+    for family in FAMILIES_OF[version_line]:
+        objects = plugin_of(family, version_line=version_line)
         account = objects["ServiceAccount"]["metadata"]
         accounts.add("'system:serviceaccount:%s:%s'" % (account["namespace"], account["name"]))
         operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
@@ -79,22 +79,22 @@ def test_policies_are_about_every_plugin_and_each_of_its_writes(train):
         (condition,) = policy["spec"]["matchConditions"]
         assert set(re.findall(r"'[^']+'", condition["expression"])) == accounts
         assert policy["spec"]["failurePolicy"] == "Fail"
-    bindings = [item for item in policies_of(train) if "policyName" in item["spec"]]
+    bindings = [item for item in policies_of(version_line) if "policyName" in item["spec"]]
     assert [item["spec"]["policyName"] for item in bindings] == [policy["metadata"]["name"] for policy in policies]
     assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
 
 
 ALL_FAMILIES = pytest.mark.parametrize(
-    ("train", "family"), [(train, family) for train in FAMILIES_OF for family in FAMILIES_OF[train]]
+    ("version_line", "family"), [(version_line, family) for version_line in FAMILIES_OF for family in FAMILIES_OF[version_line]]
 )
 
 
 @ALL_FAMILIES
 @pytest.mark.parametrize("apart, right", [(True, "nodes/pods"), (False, "nodes/proxy")])
-def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(train, family, apart, right):
+def test_the_plugin_asks_the_kubelet_with_the_smallest_right_there_is(version_line, family, apart, right):
     """nodes/proxy is everything that a kubelet can do, commands in any pod among it."""
     variables = dict(PLUGIN, npu_device_plugin_kubelet_pods=apart)
-    rules = plugin_of(family, variables, train)["ClusterRole"]["rules"]
+    rules = plugin_of(family, variables, version_line)["ClusterRole"]["rules"]
     resources = [resource for rule in rules for resource in rule["resources"]]
     assert right in resources and not {"nodes/pods", "nodes/proxy"} - {right} & set(resources)
 
@@ -182,8 +182,8 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     ],
 )
 def test_device_plugin_of_26_1(family, name, suffix):
-    """What differs from 7.3. The names do not: another train replaces the pods of a DaemonSet node by node."""
-    objects = plugin_of(family, train="26.1")
+    """What differs from 7.3. The names do not: another version line replaces the pods of a DaemonSet node by node."""
+    objects = plugin_of(family, version_line="26.1")
     before = plugin_of("huawei-Ascend910")
     spec = objects["DaemonSet"]["spec"]["template"]["spec"]
     (container,), (old,) = spec["containers"], before["DaemonSet"]["spec"]["template"]["spec"]["containers"]
@@ -213,12 +213,12 @@ def test_device_plugin_of_26_1(family, name, suffix):
     assert_waits(spec)
 
 
-@pytest.mark.parametrize("train", FAMILIES_OF)
-def test_volcano_mounts_more_and_says_so(train):
-    volcano = mindcluster.component(train, "npu_device_plugin", {"volcano": True})
-    variables = dict(PLUGIN, __npu_device_plugin_train=volcano)
+@pytest.mark.parametrize("version_line", FAMILIES_OF)
+def test_volcano_mounts_more_and_says_so(version_line):
+    volcano = mindcluster.component(version_line, "npu_device_plugin", {"volcano": True})
+    variables = dict(PLUGIN, __npu_device_plugin_version_line=volcano)
     objects = render("npu_device_plugin", "device-plugin.yaml.j2", variables)
-    before, after = mounts(plugin_of("huawei-Ascend910", train=train)["DaemonSet"]), mounts(objects["DaemonSet"])
+    before, after = mounts(plugin_of("huawei-Ascend910", version_line=version_line)["DaemonSet"]), mounts(objects["DaemonSet"])
     assert {path: after[path] for path in set(after) - set(before)} == {
         "/etc/vnpu.cfg": ("/etc/vnpu.cfg", "File", False),
         "/run/vnpu_cfg_lock": ("/run/vnpu_cfg_lock", "DirectoryOrCreate", False),
@@ -228,34 +228,36 @@ def test_volcano_mounts_more_and_says_so(train):
     assert container["args"][0].endswith(" -volcanoType=true -presetVirtualDevice=true")
 
 
-@pytest.mark.parametrize("train", FAMILIES_OF)
-def test_the_plugins_of_chips_that_can_be_shared_share_them(train):
-    shared = mindcluster.component(train, "npu_device_plugin", {"share_count": 4})
+@pytest.mark.parametrize("version_line", FAMILIES_OF)
+def test_the_plugins_of_chips_that_can_be_shared_share_them(version_line):
+    shared = mindcluster.component(version_line, "npu_device_plugin", {"share_count": 4})
     for accelerator, expected in (("huawei-Ascend310P", 4), ("huawei-Ascend910", 1)):
-        variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_device_plugin_train=shared)
+        variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_device_plugin_version_line=shared)
         template = render("npu_device_plugin", "device-plugin.yaml.j2", variables)["DaemonSet"]["spec"]["template"]
-        before = plugin_of(accelerator, train=train)["DaemonSet"]["spec"]["template"]
+        before = plugin_of(accelerator, version_line=version_line)["DaemonSet"]["spec"]["template"]
         assert shared_chips.devices_per_chip([template]) == expected
         assert (template == before) is (expected == 1), "other nodes are left alone"
 
 
-@pytest.mark.parametrize("train", ["7.3", "26.1"])
-def test_sockets_of_another_distribution(train):
+@pytest.mark.parametrize("version_line", ["7.3", "26.1"])
+def test_sockets_of_another_distribution(version_line):
     """Where they are on the host; in the containers everything stays where upstream looks for it."""
     variables = dict(PLUGIN, npu_device_plugin_kubelet_dir="/var/lib/k0s/kubelet", npu_device_plugin_containerd_dir="/run/k0s")
-    found = mounts(plugin_of("huawei-Ascend910", variables, train)["DaemonSet"])
+    found = mounts(plugin_of("huawei-Ascend910", variables, version_line)["DaemonSet"])
     assert found["/var/lib/kubelet/pod-resources"] == ("/var/lib/k0s/kubelet/pod-resources", None, False)
     assert found["/var/lib/kubelet/device-plugins"] == ("/var/lib/kubelet/device-plugins", None, False), "whatever its directory is"
-    if train == "26.1":
+    if version_line == "26.1":
         assert found["/run/containerd"] == ("/run/k0s", "DirectoryOrCreate", True)
-    variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_train=mindcluster.train(train))
+    variables = dict(
+        EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_version_line=mindcluster.version_line(version_line)
+    )
     found = mounts(render("npu_exporter", "npu-exporter.yaml.j2", variables)["DaemonSet"])
     assert found["/run/containerd"] == ("/run/k0s", None, True)
 
 
 def test_policies_of_26_1_allow_what_it_writes_on_its_node_and_no_more():
-    def names(train):
-        (nodes,) = [item for item in policies_of(train) if item["metadata"]["name"] == "npuops-device-plugin-nodes"][:1]
+    def names(version_line):
+        (nodes,) = [item for item in policies_of(version_line) if item["metadata"]["name"] == "npuops-device-plugin-nodes"][:1]
         return {
             rule["message"].split()[6]: re.findall(r"'([^']+)'", rule["expression"].partition(".all(")[2].partition("||")[0])
             for rule in nodes["spec"]["validations"]
@@ -438,7 +440,9 @@ def test_exporter():
 
 def test_exporter_of_26_1():
     """Only the flags and the probe are others."""
-    new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_train=mindcluster.train("26.1")))
+    new = render(
+        "npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_version_line=mindcluster.version_line("26.1"))
+    )
     old = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)
     (container,), (before,) = (objects["DaemonSet"]["spec"]["template"]["spec"]["containers"] for objects in (new, old))
     assert container["args"][0].split("; umask 027; exec ")[1] == (
@@ -476,8 +480,8 @@ def healthz():
 def test_a_component_that_answers_or_waits_is_alive(component, tmp_path, healthz):
     """Upstream's probe would end one that waits for the driver, and the kubelet would pause longer each time."""
     role, template, variables = COMPONENTS[component]
-    train = {"__%s_train" % role: mindcluster.train("26.1")}
-    (container,) = render(role, template, dict(variables, **train))["DaemonSet"]["spec"]["template"]["spec"]["containers"]
+    version_line = {"__%s_version_line" % role: mindcluster.version_line("26.1")}
+    (container,) = render(role, template, dict(variables, **version_line))["DaemonSet"]["spec"]["template"]["spec"]["containers"]
     *command, port = container["livenessProbe"]["exec"]["command"]
     assert "--healthz-address=" + port in container["args"][0].split()
     command = [part.replace("/run/npuops/driver-ready", str(tmp_path / "driver-ready")) for part in command]

@@ -17,7 +17,7 @@ from support.kube.manifests import ROLES, VOLCANO, render_all
 
 ROLE = "npu_volcano"
 (COMPONENT,) = [component for component in mindcluster_stack.COMPONENTS if component.role == ROLE]
-TRAINS = pytest.mark.parametrize("train", mindcluster.names())
+VERSION_LINES = pytest.mark.parametrize("version_line", mindcluster.names())
 SCHEDULER, CONTROLLERS = COMPONENT.names
 BOTH = pytest.mark.parametrize("name", COMPONENT.names)
 # What upstream's ClusterRoles grant, and none of ours does.
@@ -36,29 +36,31 @@ LEFT_OUT = {
 }  # fmt: skip
 
 
-def rendered(template, train="26.1", settings=None, **variables):
-    known = mindcluster.component(train, ROLE, settings or {})
-    return render_all(ROLE, template, {**VOLCANO, "__npu_volcano_train": known, **variables})
+def rendered(template, version_line="26.1", settings=None, **variables):
+    known = mindcluster.component(version_line, ROLE, settings or {})
+    return render_all(ROLE, template, {**VOLCANO, "__npu_volcano_version_line": known, **variables})
 
 
-def pod_of(name, train="26.1", settings=None, **variables):
-    (workload,) = [one for one in rendered("volcano.yaml.j2", train, settings, **variables) if one["metadata"]["name"] == name]
+def pod_of(name, version_line="26.1", settings=None, **variables):
+    (workload,) = [
+        one for one in rendered("volcano.yaml.j2", version_line, settings, **variables) if one["metadata"]["name"] == name
+    ]
     spec = workload["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return workload, spec, container
 
 
-def configuration(train="26.1", **settings):
-    template = pod_of(SCHEDULER, train, settings)[0]["spec"]["template"]
+def configuration(version_line="26.1", **settings):
+    template = pod_of(SCHEDULER, version_line, settings)[0]["spec"]["template"]
     return yaml.safe_load(template["metadata"]["annotations"]["npuops.ascend/scheduler-conf"])
 
 
-@TRAINS
-def test_it_is_what_the_table_says(train):
-    for workload in rendered("volcano.yaml.j2", train):
+@VERSION_LINES
+def test_it_is_what_the_table_says(version_line):
+    for workload in rendered("volcano.yaml.j2", version_line):
         assert workload["metadata"]["namespace"] == COMPONENT.home("npu-operator") == "volcano-system"
         assert workload["metadata"]["labels"] == {mindcluster_stack.MANAGED_BY: mindcluster_stack.OURS}
-    access = rendered("access.yaml.j2", train)
+    access = rendered("access.yaml.j2", version_line)
     named = {
         kind: tuple(one["metadata"]["name"] for one in access if one["kind"] == kind)
         for kind in ("ClusterRole", "ClusterRoleBinding")
@@ -71,9 +73,9 @@ def test_it_is_what_the_table_says(train):
 
 
 @BOTH
-@TRAINS
-def test_it_is_confined(name, train):
-    _workload, spec, container = pod_of(name, train)
+@VERSION_LINES
+def test_it_is_confined(name, version_line):
+    _workload, spec, container = pod_of(name, version_line)
     assert spec["securityContext"] == {
         "runAsNonRoot": True, "runAsUser": 9000, "runAsGroup": 9000, "fsGroup": 9000, "seccompProfile": {"type": "RuntimeDefault"},
     }  # fmt: skip
@@ -85,9 +87,9 @@ def test_it_is_confined(name, train):
 
 
 @BOTH
-@TRAINS
-def test_upgrades_leave_no_gap_and_no_two_that_work(name, train):
-    workload, _spec, container = pod_of(name, train)
+@VERSION_LINES
+def test_upgrades_leave_no_gap_and_no_two_that_work(name, version_line):
+    workload, _spec, container = pod_of(name, version_line)
     assert workload["spec"]["strategy"] == {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
     assert workload["spec"]["minReadySeconds"] > 0
     command = container["args"][0]
@@ -96,13 +98,13 @@ def test_upgrades_leave_no_gap_and_no_two_that_work(name, train):
     assert {container[probe]["httpGet"]["port"] for probe in ("livenessProbe", "readinessProbe")} == {11251}
 
 
-@TRAINS
-def test_the_configuration_fits_the_image(train, tmp_path):
-    release = mindcluster.train(train)["version"]
+@VERSION_LINES
+def test_the_configuration_fits_the_image(version_line, tmp_path):
+    release = mindcluster.version_line(version_line)["version"]
     plugin = "volcano-npu_" + release
-    names = [one["name"] for tier in configuration(train)["tiers"] for one in tier["plugins"]]
+    names = [one["name"] for tier in configuration(version_line)["tiers"] for one in tier["plugins"]]
     assert names.count(plugin) == 1 and {"gang", "predicates", "proportion", "nodeorder"} <= set(names)
-    workload, spec, container = pod_of(SCHEDULER, train)
+    workload, spec, container = pod_of(SCHEDULER, version_line)
     for place, status in ((tmp_path / "plugins" / (plugin + ".so"), 127), (tmp_path / "plugins" / "other.so", 1)):
         place.parent.mkdir(exist_ok=True)
         place.touch()
@@ -119,8 +121,8 @@ def test_the_configuration_fits_the_image(train, tmp_path):
     assert plugin.replace(release, "v26.1.7") in str(configuration("26.1", version="v26.1.7"))
 
 
-def arguments(train="26.1", **settings):
-    (one,) = configuration(train, **settings)["configurations"]
+def arguments(version_line="26.1", **settings):
+    (one,) = configuration(version_line, **settings)["configurations"]
     assert one["name"] == "init-params"
     return one["arguments"]
 
@@ -146,11 +148,11 @@ def test_the_log_level():
         pod_of(SCHEDULER, settings={"log_level": 9})
 
 
-def granted(name, train, **variables):
+def granted(name, version_line, **variables):
     """(resource, verb) of a program's ClusterRole."""
     (role,) = [
         one
-        for one in rendered("access.yaml.j2", train, **variables)
+        for one in rendered("access.yaml.j2", version_line, **variables)
         if (one["kind"], one["metadata"]["name"]) == ("ClusterRole", name)
     ]
     assert not any("*" in rule["apiGroups"] + rule["resources"] + rule["verbs"] for rule in role["rules"])
@@ -158,20 +160,20 @@ def granted(name, train, **variables):
 
 
 @BOTH
-@TRAINS
-def test_what_upstream_grants_and_it_does_not_use(name, train):
-    rules = {entry for entry in granted(name, train) if entry[0] != "jobs" or name == SCHEDULER}
+@VERSION_LINES
+def test_what_upstream_grants_and_it_does_not_use(name, version_line):
+    rules = {entry for entry in granted(name, version_line) if entry[0] != "jobs" or name == SCHEDULER}
     assert rules & LEFT_OUT[name] == set()
 
 
-@TRAINS
-def test_what_the_real_programs_were_seen_to_do(train):
+@VERSION_LINES
+def test_what_the_real_programs_were_seen_to_do(version_line):
     """Each was found missing, or used, where upstream's programs ran with these rights."""
-    assert granted(SCHEDULER, train) >= {
+    assert granted(SCHEDULER, version_line) >= {
         ("replicasets", "get"), ("pods/binding", "create"), ("podgroups", "update"), ("queues", "create"), ("queues", "update"),
         ("queues/status", "patch"), ("configmaps", "update"), ("events", "create"), ("events", "patch"),
     }  # fmt: skip
-    assert granted(CONTROLLERS, train) >= {
+    assert granted(CONTROLLERS, version_line) >= {
         ("configmaps", "create"), ("configmaps", "delete"), ("jobs", "delete"), ("jobs/status", "update"), ("pods", "create"),
         ("pods", "patch"), ("networkpolicies", "create"), ("networkpolicies", "delete"), ("services", "create"),
         ("services", "delete"), ("podgroups", "create"), ("podgroups", "delete"), ("queues", "patch"), ("queues/status", "patch"),
@@ -184,9 +186,9 @@ def test_secrets_are_for_a_plugin_that_is_asked_for():
 
 
 def test_job_flows_only_where_they_cannot_be_switched_off():
-    for train, switched_off in (("7.3", False), ("26.1", True)):
-        assert ("--controllers=" in pod_of(CONTROLLERS, train)[2]["args"][0]) == switched_off
-        assert any(resource == "jobflows" for resource, _verb in granted(CONTROLLERS, train)) != switched_off
+    for version_line, switched_off in (("7.3", False), ("26.1", True)):
+        assert ("--controllers=" in pod_of(CONTROLLERS, version_line)[2]["args"][0]) == switched_off
+        assert any(resource == "jobflows" for resource, _verb in granted(CONTROLLERS, version_line)) != switched_off
 
 
 def kinds(*names):

@@ -46,9 +46,9 @@ def run(api, hosts=None, **options):
 def test_what_is_there_and_enabled(api):
     result = run(api)
     assert result["deploy"] == EVERYTHING and result["left_alone"] is None
-    assert result["accelerators"] == ["huawei-Ascend910"] and result["train"] == "26.1"
+    assert result["accelerators"] == ["huawei-Ascend910"] and result["version_line"] == "26.1"
     assert result["driver_path"] == "/var/lib/Ascend/driver" and result["kubelet_dir"] == "/var/lib/kubelet"
-    assert run(api, exporter=False, mindcluster_train="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
+    assert run(api, exporter=False, mindcluster_version_line="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
 
 
 @pytest.mark.parametrize("component", mindcluster_stack.COMPONENTS, ids=lambda component: component.part)
@@ -74,12 +74,12 @@ def test_what_is_not_there_is_not_added(api):
     assert run(api)["deploy"] == dict(EVERYTHING, exporter=False)
     api.objects[SETS].clear()
     result = run(api)
-    assert (result["deploy"], result["left_alone"], result["train"]) == (NOTHING, None, None)
+    assert (result["deploy"], result["left_alone"], result["version_line"]) == (NOTHING, None, None)
 
 
-def test_who_has_a_driver_that_the_train_does_not_support(api):
+def test_who_has_a_driver_that_the_version_line_does_not_support(api):
     assert run(api)["unfit"] == []
-    assert run(api, mindcluster_train="7.3")["unfit"] == ["MindCluster 7.3 does not support driver 26.0.0 (a, b)"]
+    assert run(api, mindcluster_version_line="7.3")["unfit"] == ["MindCluster 7.3 does not support driver 26.0.0 (a, b)"]
 
 
 def test_a_run_that_leaves_nodes_out(api):

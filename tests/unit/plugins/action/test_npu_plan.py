@@ -246,7 +246,7 @@ def test_hot_reset_of_chips_that_are_divided(api, registry):
 
     def plan(**settings):
         hosts = [host("a", vnpus=there), host("b")]
-        return run(api, registry, hosts, reason="upgrade", components={"train": "26.1", "device_plugin_settings": settings})
+        return run(api, registry, hosts, reason="upgrade", components={"version_line": "26.1", "device_plugin_settings": settings})
 
     assert plan()["cluster_reasons"] == plan(hot_reset="disabled", share_count="")["cluster_reasons"] == []
     (told,) = plan(hot_reset="inference", share_count="")["cluster_reasons"]

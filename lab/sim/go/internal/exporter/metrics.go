@@ -25,8 +25,8 @@ const (
 	onlyHBM               // chips with HBM and a network of their own
 	onlyDDR               // chips without
 	pod                   // a container that has the chip
-	since26               // the train 26.1
-	only73                // the train 7.3
+	since26               // the version line 26.1
+	only73                // the version line 7.3
 	answers73             // a driver that answers, in 7.3; 26.1 tells -1 without
 )
 

@@ -19,7 +19,7 @@ func Name() string {
 	return "v26.1.0"
 }
 
-// Is73 tells the train 7.3 from those after it.
+// Is73 tells the version line 7.3 from those after it.
 func Is73() bool { return strings.HasPrefix(Name(), "v7.3.") }
 
 // ResetTimeout is the default of -deviceResetTimeout, in seconds.

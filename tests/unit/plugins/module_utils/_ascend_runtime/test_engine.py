@@ -70,8 +70,8 @@ class Host:
         directory.mkdir()
         return runtime_packages.write(directory, version, runtime_packages.members(version, program))
 
-    def install(self, path, digest=None, train="26.1"):
-        change = engine.Install(path.name, digest or "sha256:" + driver_packages.sha256(path), str(path), train)
+    def install(self, path, digest=None, version_line="26.1"):
+        change = engine.Install(path.name, digest or "sha256:" + driver_packages.sha256(path), str(path), version_line)
         reason = change.examine()
         if reason:
             change.apply()
@@ -164,7 +164,7 @@ def test_a_changed_file_is_installed_again(host):
 
 REFUSED = {
     "damaged": (lambda host: host.install(host.package("26.1.0"), "sha256:" + "0" * 64), "arrived on this host with"),
-    "train": (lambda host: host.install(host.package("7.3.0")), "npu_mindcluster_train is 26.1"),
+    "version_line": (lambda host: host.install(host.package("7.3.0")), "npu_mindcluster_version_line is 26.1"),
     "foreign": (lambda host: (os.mkdir(installation.HOME), host.install(host.package("26.1.0"))), "has not installed it"),
     "no-driver": (
         lambda host: (os.rmdir(ascend_runtime.LIBRARIES), host.install(host.package("26.1.0"))),

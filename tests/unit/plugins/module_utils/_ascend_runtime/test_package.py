@@ -96,11 +96,18 @@ def test_a_truncated_or_damaged_package(tmp_path):
             runtime_package.Unpacked(str(path), str(tmp_path / str(number)), path.name)
 
 
-def test_the_train():
+def test_the_version_line():
     name = "https://files.example.com/Ascend-docker-runtime_7.3.0_linux-aarch64.run"
     assert runtime_package.version_in(name) == "7.3.0" and runtime_package.version_in("/srv/x.run") is None
-    assert [runtime_package.train_of(one) for one in ("26.1.0", "7.3.0.SPC1", "26.10.1", "x")] == ["26.1", "7.3", "26.10", None]
-    runtime_package.check_train(name, "7.3.2", "7.3")
-    runtime_package.check_train(name, "7.3.2", "")
-    with pytest.raises(NpuError, match="npu_mindcluster_train is 26.1.*set npu_runtime_package and npu_runtime_package_sha256"):
-        runtime_package.check_train(name, "7.3.0", "26.1")
+    assert [runtime_package.version_line_of(one) for one in ("26.1.0", "7.3.0.SPC1", "26.10.1", "x")] == [
+        "26.1",
+        "7.3",
+        "26.10",
+        None,
+    ]
+    runtime_package.check_version_line(name, "7.3.2", "7.3")
+    runtime_package.check_version_line(name, "7.3.2", "")
+    with pytest.raises(
+        NpuError, match="npu_mindcluster_version_line is 26.1.*set npu_runtime_package and npu_runtime_package_sha256"
+    ):
+        runtime_package.check_version_line(name, "7.3.0", "26.1")

@@ -82,7 +82,7 @@ def test_what_does_not_work_returns_and_the_old_pod_stays(api, fate, why):
 
 
 def test_what_was_restored_leaves_nothing_in_the_next_definition(api):
-    """Such as the probe of a train whose successor has none: it would end each pod of that."""
+    """Such as the probe of a version line whose successor has none: it would end each pod of that."""
     probe = {"httpGet": {"path": "/", "port": 11252}}
     bring_about(api, OLD, livenessProbe=probe)
     api.images[NEW] = "no image"

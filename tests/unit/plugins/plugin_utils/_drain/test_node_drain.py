@@ -287,7 +287,7 @@ def test_components_leave(api, cluster, time):
 
 # --- ResourceClaims ---
 
-CLAIMS_OF_TRAIN = "/apis/resource.k8s.io/v1/namespaces/train/resourceclaims"
+CLAIMS_OF_VERSION_LINE = "/apis/resource.k8s.io/v1/namespaces/train/resourceclaims"
 GONE = "the plugin of the DRA driver npu.huawei.com does not run on a, so its ResourceClaim mine stays prepared"
 
 
@@ -414,7 +414,7 @@ def test_claims_are_read_once_while_a_drain_waits(api, cluster, time):
     api.on_evict = end_later
     assert time.drain(cluster).evict_npu_pods() == 1
     paths = [path for _method, path in api.requests]
-    assert (paths.count(CLAIMS_OF_TRAIN), paths.count(SLICES)) == (1, 1) and paths.count(PODS) > 10
+    assert (paths.count(CLAIMS_OF_VERSION_LINE), paths.count(SLICES)) == (1, 1) and paths.count(PODS) > 10
 
 
 def test_a_recovery_leaves_static_pods_to_the_reboot(api, cluster, time):

@@ -19,7 +19,7 @@ DIGEST = "sha256:" + "ab" * 32
 
 
 @pytest.mark.parametrize(
-    ("version", "train"),
+    ("version", "version_line"),
     [
         ("v7.3.0", "7.3"),
         ("7.3.2", "7.3"),
@@ -35,8 +35,8 @@ DIGEST = "sha256:" + "ab" * 32
         ("", None),
     ],
 )
-def test_a_release_names_its_train(version, train):
-    assert mindcluster.train_of(version) == train
+def test_a_release_names_its_version_line(version, version_line):
+    assert mindcluster.version_line_of(version) == version_line
 
 
 @pytest.mark.parametrize(
@@ -50,21 +50,22 @@ def test_a_release_names_its_train(version, train):
         (
             "v7.3.0",
             None,
-            "npu_exporter_version is v7.3.0, of MindCluster 7.3, and npu_mindcluster_train is 26.1: its manifest does not fit. "
-            'Set npu_exporter_version to v26.1.0, or npu_mindcluster_train: "7.3"',
+            "npu_exporter_version is v7.3.0, of MindCluster 7.3, and npu_mindcluster_version_line is 26.1: its manifest does not "
+            "fit. "
+            'Set npu_exporter_version to v26.1.0, or npu_mindcluster_version_line: "7.3"',
         ),
         ("v26.0.1", None, "Set npu_exporter_version to v26.1.0"),
         ("mine", None, "npu_exporter_version is mine, which names no release of MindCluster, such as v26.1.0"),
         (
             None,
             "registry.example/plugin:v7.3.2@" + DIGEST,
-            'Set npu_exporter_image to an image of v26.1.0, or npu_mindcluster_train: "7.3"',
+            'Set npu_exporter_image to an image of v26.1.0, or npu_mindcluster_version_line: "7.3"',
         ),
         ("v26.1.0", "registry.example/plugin:v7.3.2", "npu_exporter_image is registry.example/plugin:v7.3.2, of MindCluster 7.3"),
     ],
 )
-def test_version_and_image_are_of_the_train(version, image, told):
-    """The flags of one train end the programs of another: they do not know them."""
+def test_version_and_image_are_of_the_version_line(version, image, told):
+    """The flags of one version line end the programs of another: they do not know them."""
     reasons = mindcluster.mismatches("26.1", "npu_exporter", version, image)
     assert len(reasons) == (told is not None)
     assert told is None or told in reasons[0]
@@ -75,7 +76,7 @@ def test_version_and_image_are_of_the_train(version, image, told):
 
 
 @pytest.mark.parametrize(
-    ("tag", "train"),
+    ("tag", "version_line"),
     [
         ("v1.12.0-v26.1.0-alpinelatest", "26.1"),
         ("v1.9.0-v7.3.2", "7.3"),
@@ -85,12 +86,12 @@ def test_version_and_image_are_of_the_train(version, image, told):
         ("v1.12.0-mine", None),
     ],
 )
-def test_tags_with_volcanos_release(tag, train):
-    """Which is no train of MindCluster."""
-    assert mindcluster.train_of_image("registry.example/vc-scheduler:" + tag) == train
+def test_tags_with_volcanos_release(tag, version_line):
+    """Which is no version line of MindCluster."""
+    assert mindcluster.version_line_of_image("registry.example/vc-scheduler:" + tag) == version_line
 
 
-def test_each_of_several_images_is_of_the_train():
+def test_each_of_several_images_is_of_the_version_line():
     images = {"scheduler_image": "r.example/s:v1.9.0-v7.3.2", "controllers_image": "r.example/c:v1.9.0-v7.3.2"}
     reasons = mindcluster.mismatches("26.1", "npu_volcano", "v26.1.0", images)
     assert [reason.split(" is ")[0] for reason in reasons] == ["npu_volcano_scheduler_image", "npu_volcano_controllers_image"]
@@ -100,7 +101,7 @@ def test_each_of_several_images_is_of_the_train():
 
 
 def test_what_is_not_known_is_refused():
-    with pytest.raises(AnsibleFilterError, match="npu_mindcluster_train is 26.0; it must be one of 7.3, 26.1"):
+    with pytest.raises(AnsibleFilterError, match="npu_mindcluster_version_line is 26.0; it must be one of 7.3, 26.1"):
         npu_mindcluster("26.0")
     with pytest.raises(AnsibleFilterError, match="MindCluster 7.3 has no device plugin for huawei-npu"):
         npu_mindcluster(7.3, accelerators=["huawei-Ascend910", "huawei-npu"])
@@ -109,48 +110,48 @@ def test_what_is_not_known_is_refused():
 ROLES = {"npu_device_plugin": "device_plugin", "npu_exporter": "exporter"}
 
 
-@pytest.mark.parametrize("train", mindcluster.names())
+@pytest.mark.parametrize("version_line", mindcluster.names())
 @pytest.mark.parametrize("role", ROLES)
-def test_settings_that_nobody_gives_change_nothing(train, role):
+def test_settings_that_nobody_gives_change_nothing(version_line, role):
     """An empty answer of a survey is none."""
-    plain = mindcluster.train(train)
+    plain = mindcluster.version_line(version_line)
     for given in ({}, {"log_level": "", "log_max_age": None}):
-        assert mindcluster.component(train, role, given) == plain == npu_mindcluster(train, role, settings=given)
+        assert mindcluster.component(version_line, role, given) == plain == npu_mindcluster(version_line, role, settings=given)
 
 
-@pytest.mark.parametrize("train", mindcluster.names())
+@pytest.mark.parametrize("version_line", mindcluster.names())
 @pytest.mark.parametrize("role", ROLES)
-def test_what_is_logged_and_kept(train, role):
+def test_what_is_logged_and_kept(version_line, role):
     given = {"log_level": "-1", "log_max_age": "30", "log_max_backups": 5}
-    flags = mindcluster.component(train, role, given)[ROLES[role]]["flags"]
+    flags = mindcluster.component(version_line, role, given)[ROLES[role]]["flags"]
     assert "-logLevel=-1" in flags and "-logLevel=0" not in flags
     assert flags[-2:] == ["-maxAge=30", "-maxBackups=5"]
 
 
-@pytest.mark.parametrize("train", mindcluster.names())
+@pytest.mark.parametrize("version_line", mindcluster.names())
 @pytest.mark.parametrize(
     ("hot_reset", "flags"), [("disabled", []), ("inference", ["-hotReset=0"]), ("training-offline", ["-hotReset=2"])]
 )
-def test_hot_reset(train, hot_reset, flags):
-    row = mindcluster.component(train, "npu_device_plugin", {"hot_reset": hot_reset})["device_plugin"]
-    assert row["flags"] == mindcluster.train(train)["device_plugin"]["flags"] + flags
+def test_hot_reset(version_line, hot_reset, flags):
+    row = mindcluster.component(version_line, "npu_device_plugin", {"hot_reset": hot_reset})["device_plugin"]
+    assert row["flags"] == mindcluster.version_line(version_line)["device_plugin"]["flags"] + flags
 
 
-@pytest.mark.parametrize("train", mindcluster.names())
-def test_chips_that_are_shared(train):
+@pytest.mark.parametrize("version_line", mindcluster.names())
+def test_chips_that_are_shared(version_line):
     """Upstream's plugin ignores the flag for all other chips: their DaemonSets do not change, and their nodes are left alone."""
-    plain = mindcluster.train(train)["device_plugin"]
-    row = mindcluster.component(train, "npu_device_plugin", {"share_count": "4"})["device_plugin"]
+    plain = mindcluster.version_line(version_line)["device_plugin"]
+    row = mindcluster.component(version_line, "npu_device_plugin", {"share_count": "4"})["device_plugin"]
     assert row["flags"] == plain["flags"]
     flags = {accelerator: family["flags"] for accelerator, family in row["families"].items() if family["flags"]}
     assert flags == {"huawei-Ascend310P": ["-shareDevCount=4"], "huawei-Ascend310": ["-shareDevCount=4"]}
-    assert mindcluster.component(train, "npu_device_plugin", {"share_count": 1})["device_plugin"] == plain
+    assert mindcluster.component(version_line, "npu_device_plugin", {"share_count": 1})["device_plugin"] == plain
     chips = {family.name for family in FAMILIES.values() if family.name in mindcluster.shared_chips(family.accelerator)}
     assert chips == {"310P", "310B"}
 
 
 @pytest.mark.parametrize(
-    ("train", "family", "mounts"),
+    ("version_line", "family", "mounts"),
     [
         ("7.3", "huawei-Ascend910", {"/etc/vnpu.cfg", "/run/vnpu_cfg_lock", "/user/restore/reset"}),
         ("7.3", "huawei-Ascend310P", {"/etc/vnpu.cfg"}),
@@ -159,9 +160,9 @@ def test_chips_that_are_shared(train):
         ("26.1", "huawei-Ascend310", {"/etc/vnpu.cfg", "/run/vnpu_cfg_lock", "/user/restore/reset"}),
     ],
 )
-def test_volcano(train, family, mounts):
-    plain = mindcluster.train(train)["device_plugin"]
-    row = mindcluster.component(train, "npu_device_plugin", {"volcano": "true"})["device_plugin"]
+def test_volcano(version_line, family, mounts):
+    plain = mindcluster.version_line(version_line)["device_plugin"]
+    row = mindcluster.component(version_line, "npu_device_plugin", {"volcano": "true"})["device_plugin"]
     assert row["flags"] == plain["flags"] + ["-volcanoType=true", "-presetVirtualDevice=true"]
     before = plain["families"][family]["mounts"]
     added = row["families"][family]["mounts"][len(before) :]
@@ -170,7 +171,7 @@ def test_volcano(train, family, mounts):
 
 
 @pytest.mark.parametrize(
-    ("train", "role", "given", "told"),
+    ("version_line", "role", "given", "told"),
     [
         (
             "7.3",
@@ -217,12 +218,12 @@ def test_volcano(train, family, mounts):
         ),
     ],
 )
-def test_settings_that_a_program_would_refuse(train, role, given, told):
+def test_settings_that_a_program_would_refuse(version_line, role, given, told):
     """They end without a word in the pod's state; preflight says it before anything is changed."""
-    (reason,) = component_checks.mindcluster_reasons(train, role, None, None, given)
+    (reason,) = component_checks.mindcluster_reasons(version_line, role, None, None, given)
     assert told in reason
     with pytest.raises(AnsibleFilterError) as caught:
-        npu_mindcluster(train, role, settings=given)
+        npu_mindcluster(version_line, role, settings=given)
     assert told in str(caught.value)
 
 
@@ -233,20 +234,20 @@ def test_all_that_is_wrong_with_a_component_is_told_at_once():
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_the_newest_train_is_the_default(role):
-    option = argument_specs.role_options(role)["npu_mindcluster_train"]
+def test_the_newest_version_line_is_the_default(role):
+    option = argument_specs.role_options(role)["npu_mindcluster_version_line"]
     assert option["choices"] == list(mindcluster.names())
     assert option["default"] == mindcluster.default() == npu_mindcluster("")["name"] == mindcluster.names()[-1]
     defaults = yaml.safe_load((CHECKOUT / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
-    assert defaults["npu_mindcluster_train"] == option["default"]
+    assert defaults["npu_mindcluster_version_line"] == option["default"]
 
 
-@pytest.mark.parametrize("train", mindcluster.names())
-def test_a_train_installs_a_release_of_its_own(train):
-    assert mindcluster.train_of(mindcluster.train(train)["version"]) == train
+@pytest.mark.parametrize("version_line", mindcluster.names())
+def test_a_version_line_installs_a_release_of_its_own(version_line):
+    assert mindcluster.version_line_of(mindcluster.version_line(version_line)["version"]) == version_line
 
 
 def test_families_are_those_of_the_chips():
     known = {(family.accelerator, family.resource) for family in FAMILIES.values()}
     assert {(name, row["resource"]) for name, row in mindcluster.table()["families"].items()} == known
-    assert set(mindcluster.train("26.1")["device_plugin"]["families"]) == {name for name, _resource in known}
+    assert set(mindcluster.version_line("26.1")["device_plugin"]["families"]) == {name for name, _resource in known}

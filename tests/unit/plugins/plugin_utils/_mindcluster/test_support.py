@@ -93,69 +93,70 @@ SUPPORTED = {
 }
 
 
-@pytest.mark.parametrize(("train", "device"), SUPPORTED)
+@pytest.mark.parametrize(("version_line", "device"), SUPPORTED)
 @pytest.mark.parametrize("driver", ["25.5.1", "26.0.rc1", "26.1.0"])
-def test_a_driver_that_only_another_train_supports_is_refused(train, device, driver):
-    reasons, notes = mindcluster_support.judge_train(train, driver, FAMILIES[device].name, SOON)
-    supported = SUPPORTED[train, device]
+def test_a_driver_that_only_another_version_line_supports_is_refused(version_line, device, driver):
+    reasons, notes = mindcluster_support.judge_version_line(version_line, driver, FAMILIES[device].name, SOON)
+    supported = SUPPORTED[version_line, device]
     if device == "d806":
-        # None of the trains names it for the 950.
+        # None of the version lines names it for the 950.
         assert reasons == [] and any(
-            "Huawei does not say whether MindCluster %s works with driver" % train in note for note in notes
+            "Huawei does not say whether MindCluster %s works with driver" % version_line in note for note in notes
         )
     elif driver[:4] in supported:
-        assert reasons == [] and not any("MindCluster %s" % train in note for note in notes)
+        assert reasons == [] and not any("MindCluster %s" % version_line in note for note in notes)
     else:
         assert len(reasons) == 1
-        told = 'MindCluster %s supports driver %s, not %s. Set npu_mindcluster_train: "26.1", which supports it (https://'
-        assert reasons[0].startswith(told % (train, ", ".join(supported), driver))
+        told = 'MindCluster %s supports driver %s, not %s. Set npu_mindcluster_version_line: "26.1", which supports it (https://'
+        assert reasons[0].startswith(told % (version_line, ", ".join(supported), driver))
 
 
-def test_only_trains_that_can_be_deployed_are_advised():
+def test_only_version_lines_that_can_be_deployed_are_advised():
     """26.0 supports such drivers, and this collection has no manifests of it."""
     assert mindcluster_support.deployable("26.0.1", "910B") == ["26.1"] and mindcluster_support.deployable("25.5.1", "910B") == [
         "7.3",
         "26.1",
     ]
     rows = [row for row in mindcluster_support.table()["mindcluster"] if row["version"] != "26.1"]
-    (reason,), _notes = mindcluster_support.judge_train("7.3", "26.0.1", "910B", SOON, {"mindcluster": rows})
+    (reason,), _notes = mindcluster_support.judge_version_line("7.3", "26.0.1", "910B", SOON, {"mindcluster": rows})
     assert "26.0 supports" not in reason and reason.startswith(
-        "MindCluster 7.3 supports driver 25.5, not 26.0.1. No train that this collection deploys supports it; set npu_driver_version to"
+        "MindCluster 7.3 supports driver 25.5, not 26.0.1. No version line that this collection deploys supports it; set "
+        "npu_driver_version to"
         " a driver that one supports ("
     )
 
 
-@pytest.mark.parametrize("train", ["26.0", "26.1"])
+@pytest.mark.parametrize("version_line", ["26.0", "26.1"])
 @pytest.mark.parametrize("driver", SUPPORTED["26.1", "d806"])
-def test_drivers_of_the_950(train, driver):
-    assert mindcluster_support.judge_train(train, driver.upper() + ".2", "950", SOON) == ([], [])
+def test_drivers_of_the_950(version_line, driver):
+    assert mindcluster_support.judge_version_line(version_line, driver.upper() + ".2", "950", SOON) == ([], [])
 
 
-def test_the_end_of_a_train_is_told():
+def test_the_end_of_a_version_line_is_told():
     row = dict(mindcluster_support.table()["mindcluster"][0], end_of_life=SOON)
-    found = mindcluster_support.judge_train("7.3", "25.5.0", "910B", TODAY, {"mindcluster": [row]})
+    found = mindcluster_support.judge_version_line("7.3", "25.5.0", "910B", TODAY, {"mindcluster": [row]})
     assert found == ([], ["MindCluster 7.3 reached end of life on 2026-01-01 (%s)" % row["source"]])
 
 
 @pytest.mark.parametrize(
-    ("train", "driver", "device", "note"),
+    ("version_line", "driver", "device", "note"),
     [
         ("7.3", "24.1.rc2", "d802", "Huawei does not say whether MindCluster 7.3 works with driver 24.1.rc2 (https://"),
         ("25.0", "25.5.0", "d802", "nothing is known of MindCluster 25.0 on the 910B; whether it works with driver 25.5.0 was not"),
         ("7.3", "25.1.rc1", "d806", "nothing is known of MindCluster 7.3 on the 950; whether"),
     ],
 )
-def test_what_is_not_known_of_a_train_is_told(train, driver, device, note):
-    reasons, notes = mindcluster_support.judge_train(train, driver, FAMILIES[device].name, SOON)
+def test_what_is_not_known_of_a_version_line_is_told(version_line, driver, device, note):
+    reasons, notes = mindcluster_support.judge_version_line(version_line, driver, FAMILIES[device].name, SOON)
     assert reasons == [] and [text for text in notes if text.startswith(note)]
 
 
-def test_the_table_has_a_row_for_each_train_and_family_that_is_deployed():
+def test_the_table_has_a_row_for_each_version_line_and_family_that_is_deployed():
     deployed = {
-        (train, family.name)
-        for train in mindcluster.names()
+        (version_line, family.name)
+        for version_line in mindcluster.names()
         for family in FAMILIES.values()
-        if family.accelerator in mindcluster.train(train)["device_plugin"]["families"]
+        if family.accelerator in mindcluster.version_line(version_line)["device_plugin"]["families"]
     }
     rows = mindcluster_support.table()["mindcluster"]
     assert deployed <= {(row["version"], family) for row in rows for family in row["families"]}

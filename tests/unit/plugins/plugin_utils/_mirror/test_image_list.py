@@ -141,7 +141,7 @@ def test_components():
     options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
     stack = {one.part: {"enabled": False, "version": None, **dict.fromkeys(one.images)} for one in mindcluster_stack.COMPONENTS}
     options |= {"node_agent_image": None, "stack": stack}
-    everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_train": "7.3"}
+    everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_version_line": "7.3"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
         ImageList().add_components({**options, **everything})
     found.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "exporter_image": "r.example/e:7"})
@@ -160,7 +160,7 @@ def test_components():
     with pytest.raises(NpuError, match="npu_volcano_scheduler_image is r.example/s:v1.12.0-v26.1.0, of MindCluster 26.1"):
         ImageList().add_components({**options, **everything, "stack": other})
     nothing = ImageList()
-    nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_train": "7.3"})
+    nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_version_line": "7.3"})
     assert nothing.images == []
     with pytest.raises(NpuError, match="npu_exporter_version is v26.1.0, of MindCluster 26.1"):
         ImageList().add_components({**options, **everything, "exporter_version": "v26.1.0"})

@@ -137,14 +137,14 @@ def test_what_the_device_plugin_cannot_do_with_virtual_npus(device_plugin, told)
     """It changes with an upgrade, on nodes that are not due as well."""
     there = [{"chip": 0, "id": 100, "template": "vir06_1c_16g"}]
     divided, whole = host("a", loaded=NEW_RELEASE, vnpus=there), host("b", loaded=NEW_RELEASE)
-    plan = make([divided, whole], components={"train": "26.1", "device_plugin": device_plugin})
+    plan = make([divided, whole], components={"version_line": "26.1", "device_plugin": device_plugin})
     assert plan.green is (told is None)
     if told:
         (reason,) = plan.cluster_reasons
         assert reason.startswith("a: its chips are divided into virtual NPUs, and %s: " % told)
     # They go with this upgrade.
     goes = host("a", vnpus=there, vnpu_plan=vnpu_plan(), config={"vnpu": []})
-    assert make([goes, whole], components={"train": "26.1", "device_plugin": device_plugin}).green
+    assert make([goes, whole], components={"version_line": "26.1", "device_plugin": device_plugin}).green
 
 
 def test_what_is_wrong_with_a_node_that_is_not_due_is_told_only():

@@ -77,19 +77,19 @@ def test_what_is_there_already_is_not_staged_again(complete):
     assert verdict.notes == [] and verdict.result()["expected_version"] == "25.5.0"
 
 
-def test_not_every_train_has_a_device_plugin_for_the_950():
+def test_not_every_version_line_has_a_device_plugin_for_the_950():
     def ascend950(**kwargs):
         return only(host(fact=facts("d806", "boot-a")), **kwargs)
 
-    assert ascend950(train="7.3").reasons == ["MindCluster 7.3 has no device plugin for the 950 (huawei-npu)"]
-    assert ascend950(train="26.1").status == ascend950(train=None).status == "ready"
+    assert ascend950(version_line="7.3").reasons == ["MindCluster 7.3 has no device plugin for the 950 (huawei-npu)"]
+    assert ascend950(version_line="26.1").status == ascend950(version_line=None).status == "ready"
 
 
 def test_chips_that_are_shared():
     """Upstream's plugin ignores the flag for other chips. Those with the same DaemonSet would never offer what is waited for."""
 
     def chip(device, **kwargs):
-        return only(host(fact=facts(device, "boot-a"), device_plugin_share_count="4"), share_count=4, train="26.1", **kwargs)
+        return only(host(fact=facts(device, "boot-a"), device_plugin_share_count="4"), share_count=4, version_line="26.1", **kwargs)
 
     assert chip("d500").notes == chip("d105").notes == [] and chip("d500").status == "ready"
     assert chip("d802").notes == ["npu_device_plugin_share_count has no effect here: MindCluster does not share the 910B"]
@@ -102,7 +102,10 @@ def test_all_hosts_have_the_same_share_count(own, wanted):
     """Whichever is first in the run decides for all: one DaemonSet is for all nodes of a family."""
     (reason,) = only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=own), share_count=wanted).reasons
     assert "npu_device_plugin_share_count is %s for this host and %d for the first host" % (own or 1, wanted) in reason
-    assert only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=own), share_count=wanted, train=None).status == "ready"
+    assert (
+        only(host(fact=facts("d500", "boot-a"), device_plugin_share_count=own), share_count=wanted, version_line=None).status
+        == "ready"
+    )
 
 
 def test_a_share_count_that_is_none():
@@ -119,42 +122,42 @@ def test_a_changed_share_count_frees_the_chips_of_running_pods(before, notes):
         "spec": {"template": template},
     }
     entry = host(fact=facts("d500", "boot-a"), device_plugin_share_count=4)
-    verdict = only(entry, share_count=4, train="26.1", daemonsets=[daemonset])
+    verdict = only(entry, share_count=4, version_line="26.1", daemonsets=[daemonset])
     assert verdict.status == "ready" and len(verdict.notes) == notes
     assert not notes or "each chip is to be offered 4 times instead of %d" % (before or 1) in verdict.line()
 
 
-OTHER_TRAIN = '. Set npu_mindcluster_train: "26.1", which supports it'
+OTHER_VERSION_LINE = '. Set npu_mindcluster_version_line: "26.1", which supports it'
 
 
 @pytest.mark.parametrize(
-    ("train", "driver", "reason"),
+    ("version_line", "driver", "reason"),
     [
         ("7.3", "25.5.0", None),
-        ("7.3", "26.0.0", "MindCluster 7.3 supports driver 25.5, not 26.0.0" + OTHER_TRAIN),
-        ("7.3", "26.1.0", "MindCluster 7.3 supports driver 25.5, not 26.1.0" + OTHER_TRAIN),
+        ("7.3", "26.0.0", "MindCluster 7.3 supports driver 25.5, not 26.0.0" + OTHER_VERSION_LINE),
+        ("7.3", "26.1.0", "MindCluster 7.3 supports driver 25.5, not 26.1.0" + OTHER_VERSION_LINE),
         ("26.1", "26.1.0", None),
         (None, "26.1.0", None),
     ],
 )
-def test_mindcluster_supports_the_driver(train, driver, reason):
-    verdict = only(host(driver_version=driver), train=train)
+def test_mindcluster_supports_the_driver(version_line, driver, reason):
+    verdict = only(host(driver_version=driver), version_line=version_line)
     assert [text.partition(" (https://")[0] for text in verdict.reasons] == ([reason] if reason else [])
     if reason:
-        advised = re.search('Set npu_mindcluster_train: "(.*?)"', verdict.reasons[0]).group(1)
-        assert only(host(driver_version=driver), train=advised).status == "ready"
+        advised = re.search('Set npu_mindcluster_version_line: "(.*?)"', verdict.reasons[0]).group(1)
+        assert only(host(driver_version=driver), version_line=advised).status == "ready"
 
 
 def test_what_counts_is_the_driver_that_the_host_will_run():
     """Install does not replace a loaded driver, and a preinstalled one is what it is."""
     loaded = {"loaded": True, "managed": True, "loaded_release": RELEASE, "loaded_version": "25.5.0"}
-    assert only(host(fact=facts(boot_id="boot-a", driver=loaded), driver_version="26.1.0"), train="7.3").status == "ready"
+    assert only(host(fact=facts(boot_id="boot-a", driver=loaded), driver_version="26.1.0"), version_line="7.3").status == "ready"
     tree = {"loaded": True, "tree": "/usr/local/Ascend/driver", "loaded_version": "26.1.0"}
     preinstalled = host(fact=facts(boot_id="boot-a", driver=tree), driver_source="preinstalled", driver_repository=None)
-    assert only(preinstalled, resolve=None, train="7.3").status == "blocked"
-    assert only(preinstalled, resolve=None, train="26.1").status == "ready"
+    assert only(preinstalled, resolve=None, version_line="7.3").status == "blocked"
+    assert only(preinstalled, resolve=None, version_line="26.1").status == "ready"
 
 
 def test_a_driver_that_huawei_does_not_name_is_told():
-    verdict = only(host(driver_version="25.3.rc1"), train="26.1")
+    verdict = only(host(driver_version="25.3.rc1"), version_line="26.1")
     assert verdict.status == "ready" and "Huawei does not say whether MindCluster 26.1 works with driver 25.3.rc1" in verdict.line()

@@ -13,12 +13,12 @@ PACKAGE = "https://files.example.com/Ascend-docker-runtime_26.1.0_linux-aarch64.
 FITS = {"runtime_mode": "ascend", "runtime_package": PACKAGE, "runtime_package_sha256": "ab" * 32}
 
 
-def reasons(train="26.1", **config):
-    return only(host("a", **{**FITS, **config}), train=train).reasons
+def reasons(version_line="26.1", **config):
+    return only(host("a", **{**FITS, **config}), version_line=version_line).reasons
 
 
 def test_one_that_fits():
-    assert reasons() == [] and reasons(train=None, runtime_package=PACKAGE.replace("26.1.0", "7.3.0")) == []
+    assert reasons() == [] and reasons(version_line=None, runtime_package=PACKAGE.replace("26.1.0", "7.3.0")) == []
 
 
 @pytest.mark.parametrize(
@@ -28,9 +28,9 @@ def test_one_that_fits():
         ({"runtime_package_sha256": None}, "npu_runtime_package_sha256 is not set"),
         ({"runtime_package_sha256": "12"}, "it must be 64 hexadecimal digits"),
         ({"runtime_package": "relative.run"}, "npu_runtime_package is 'relative.run'; it must be"),
-        ({"runtime_package": PACKAGE.replace("26.1.0", "7.3.0")}, "npu_mindcluster_train is 26.1"),
+        ({"runtime_package": PACKAGE.replace("26.1.0", "7.3.0")}, "npu_mindcluster_version_line is 26.1"),
     ],
-    ids=["cdi", "no-checksum", "checksum", "relative", "train"],
+    ids=["cdi", "no-checksum", "checksum", "relative", "version_line"],
 )
 def test_one_that_does_not(config, told):
     (reason,) = reasons(**config)

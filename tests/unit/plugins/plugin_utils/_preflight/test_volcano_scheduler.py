@@ -27,9 +27,9 @@ def fixture_api():
         yield server
 
 
-def judge(api, train="26.1", **settings):
+def judge(api, version_line="26.1", **settings):
     cluster = kube_client.connect({"host": api.address, "api_key": "token"})
-    return volcano_scheduler.judge(cluster, train, {"volcano": True, **settings})
+    return volcano_scheduler.judge(cluster, version_line, {"volcano": True, **settings})
 
 
 def configured(api, plugin):
@@ -52,10 +52,10 @@ def test_a_scheduler_without_it_is_refused(api):
     assert "ascend-for-volcano of MindCluster 26.1, or set npu_device_plugin_volcano: false" in reason and notes == []
 
 
-def test_another_train_is_told(api):
+def test_another_version_line_is_told(api):
     configured(api, "volcano-npu_v7.3.0_linux-x86_64")
     reasons, (note,) = judge(api)
-    assert reasons == [] and "runs volcano-npu_v7.3.0_linux-x86_64, and npu_mindcluster_train is 26.1" in note
+    assert reasons == [] and "runs volcano-npu_v7.3.0_linux-x86_64, and npu_mindcluster_version_line is 26.1" in note
     assert judge(api, "7.3") == ([], [])
 
 

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """An upgrade brings drivers and components together, in the order that the table of what supports what demands.
 
-Huawei's guide for another train of MindCluster wants all jobs stopped. Here a workload keeps its chips while the train changes.
+Huawei's guide for another version line of MindCluster wants all jobs stopped. Here a workload keeps its chips while the version
+line changes.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from support.lab.rollout import NAMESPACE, NPU_NODES, make_driver, proof, run, u
 from support.lab.workloads import A2, Team
 from support.patience import RUN_PATIENCE
 
-OLD, NEW = {"npu_mindcluster_train": "7.3"}, {"npu_mindcluster_train": "26.1"}
+OLD, NEW = {"npu_mindcluster_version_line": "7.3"}, {"npu_mindcluster_version_line": "26.1"}
 OLD_DRIVER, NEW_DRIVER = "25.5.0", "26.0.0"
 DAEMONSETS = ("ascend-device-plugin-daemonset", "ascend-device-plugin310p-daemonset", "npu-exporter")
 BUSY = "npu-a"
 SETTINGS = {"npu_upgrade_max_parallel": 0, "npu_upgrade_canary": False}
 
 
-def trains(lab) -> set[str]:
+def version_lines(lab) -> set[str]:
     """Of the pods of MindCluster, by their images."""
     images = [
         pod["spec"]["containers"][0]["image"]
@@ -43,10 +44,10 @@ def asked_for(lab) -> set[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def on_the_old_train(lab, installed):
+def on_the_old_version_line(lab, installed):
     make_driver(lab, NEW_DRIVER)
     upgrade(lab, **OLD)
-    assert trains(lab) == {"7.3"}
+    assert version_lines(lab) == {"7.3"}
     yield
     upgrade(lab, **NEW, npu_upgrade_max_parallel=0)
 
@@ -69,10 +70,10 @@ def fixture_workload(lab):
 def test_the_plan_refuses_what_fits_in_no_order(lab, idle):
     text = upgrade(idle, expect=1, npu_driver_version=NEW_DRIVER, **OLD)
     assert f"MindCluster 7.3 supports driver 25.5, not {NEW_DRIVER}" in " ".join(text.split())
-    assert trains(lab) == {"7.3"}
+    assert version_lines(lab) == {"7.3"}
 
 
-def test_a_bad_image_of_the_new_train_returns_and_no_node_is_touched(lab, idle, workload):
+def test_a_bad_image_of_the_new_version_line_returns_and_no_node_is_touched(lab, idle, workload):
     before = workload()
     image = f"{lab.variable('npu_driver_repository').split('/')[0]}/mindcluster/ascend-k8sdeviceplugin:v26.1.9"
     with watch(lab) as observer:
@@ -83,18 +84,18 @@ def test_a_bad_image_of_the_new_train_returns_and_no_node_is_touched(lab, idle, 
         assert not any(STATE in sight.labels or sight.cordoned for sight in observer.timeline if sight.kind == "node")
     said = " ".join(text.split())
     assert "No driver was changed: " in said and f"with the image {image} it does not work on" in said
-    assert asked_for(lab) == trains(lab) == {"7.3"}
+    assert asked_for(lab) == version_lines(lab) == {"7.3"}
     assert workload() == before
 
 
-def test_another_train_under_load(lab, idle, workload):
+def test_another_version_line_under_load(lab, idle, workload):
     """There and back; no node is cordoned, no pod loses a chip, and what is there already is not touched again."""
     before = workload()
     with watch(lab) as observer:
-        for train, settings in (("26.1", NEW), ("7.3", OLD)):
+        for version_line, settings in (("26.1", NEW), ("7.3", OLD)):
             text = upgrade(idle, **settings)
-            assert f"-> {train}" in text and "Nothing is due on 3 nodes; components change." in text
-            assert trains(lab) == {train} and workload() == before
+            assert f"-> {version_line}" in text and "Nothing is due on 3 nodes; components change." in text
+            assert version_lines(lab) == {version_line} and workload() == before
         assert "Components:" not in upgrade(idle, **OLD)
         assert proof(lab, observer, {}) == []
         assert not any(sight.cordoned for sight in observer.timeline if sight.kind == "node")
@@ -106,11 +107,11 @@ def test_driver_and_components_in_one_upgrade(lab, idle):
     for version, settings, order in ways:
         with watch(lab) as observer, run(idle, npu_driver_version=version, **settings, **SETTINGS) as one:
             observer.wait(lambda sight: sight.kind == "node" and sight.cordoned, RUN_PATIENCE, "a cordon")
-            assert trains(lab) == asked_for(lab) == {"26.1"}, "which supports both drivers"
+            assert version_lines(lab) == asked_for(lab) == {"26.1"}, "which supports both drivers"
             status, text = one.wait(), one.text
             assert status == 0, text
             assert proof(lab, observer, dict.fromkeys(NPU_NODES, 1), version, max_parallel=0) == []
         assert f"components change {order} the drivers" in text
-        assert f"{settings['npu_mindcluster_train']}, changed {order} the drivers." in text
-        assert trains(lab) == {settings["npu_mindcluster_train"]}
+        assert f"{settings['npu_mindcluster_version_line']}, changed {order} the drivers." in text
+        assert version_lines(lab) == {settings["npu_mindcluster_version_line"]}
         assert {version_of(lab, node) for node in NPU_NODES} == {version}

@@ -12,7 +12,8 @@ from support.fleet.planning import backward, make, nodes_of, only
 from support.kube.eviction_stub import pod
 
 ADVICE = (
-    'Set npu_mindcluster_train: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the components'
+    'Set npu_mindcluster_version_line: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the '
+    'components'
     " unchanged (https://"
 )
 
@@ -51,7 +52,7 @@ def test_a_driver_that_the_running_mindcluster_does_not_support(daemonset, tag, 
 
 
 def test_it_is_the_own_pod_that_counts():
-    """While MindCluster itself is changed, one node has the new train and another the old one."""
+    """While MindCluster itself is changed, one node has the new version line and another the old one."""
     pods = [component(":v26.1.0", "a"), component(":v7.3.2", "b")]
     plan = make([wants("26.0.0", "a"), wants("26.0.0", "b")], pods=pods)
     assert [entry.verdict for entry in plan.entries] == ["ready", "blocked"]
@@ -86,11 +87,12 @@ def test_an_image_without_a_release_is_told():
 
 
 def test_the_advice_is_followed():
-    """With the train that the message names, the upgrade changes the components first; or install has, where this run may not."""
+    """With the version line that the message names, the upgrade changes the components first; or install has, where this run may
+    not."""
     pods = [component(":v7.3.2")]
     (reason,) = refusals(only(wants("26.0.0"), pods=pods))
-    assert 'Set npu_mindcluster_train: "26.1"' in reason
+    assert 'Set npu_mindcluster_version_line: "26.1"' in reason
     changes = ["change DaemonSet npu-operator/ascend-device-plugin-daemonset"]
-    plan = make([wants("26.0.0")], pods=pods, components={"train": "26.1", "changes": changes})
+    plan = make([wants("26.0.0")], pods=pods, components={"version_line": "26.1", "changes": changes})
     assert plan.green and plan.result()["components"]["order"] == "before"
     assert make([wants("26.0.0")], pods=[component(":v26.1.0")]).green
