@@ -64,7 +64,7 @@ def stage(tmp_path, layout, target, verdict="ready"):
     }
     play["tasks"].append({"ansible.builtin.debug": {"var": "__npu_staged"}})
     path = tmp_path / "playbook.json"
-    path.write_text(json.dumps([play]), encoding="utf-8")
+    path.write_text(json.dumps([play]).replace("../roles/", "%s/roles/" % CHECKOUT), encoding="utf-8")
     done = controller.run(["ansible-playbook", "-i", "localhost,", "-c", "local", "--check", str(path)], tmp_path, localhost=True)
     return " ".join(done.stdout.split()) + done.stderr
 
