@@ -33,6 +33,7 @@ def of_kernel(release: str, kernel: str) -> str:
 _BOOT = 20.0
 _REPLACEMENT = 60.0  # until another machine is there
 _KUBELET = 5.0  # from the boot until the kubelet reports
+_LOAD = 8.0  # until the driver is loaded: later than the kubelet is there
 _GRACE = 40.0  # until a kubelet that says nothing is taken for gone
 _COMPONENTS = 3.0  # until what a label asks for runs, or has left
 _AGENT = 10.0
@@ -44,6 +45,7 @@ class Host(BootLoader):
 
     def __init__(self, timeline: Timeline, api: ApiServer, name: str, watch: Any, log: Callable[[str], None], eager: bool) -> None:
         super().__init__(name, OLD)
+        self.load_seconds = _LOAD
         self._timeline, self._api, self._watch, self._log, self._eager = timeline, api, watch, log, eager
         self.booted_at = timeline.time - 10_000
         self.returns_after = _BOOT
