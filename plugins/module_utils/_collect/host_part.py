@@ -182,7 +182,8 @@ class HostPart:
             return
         argv = ["journalctl", "--no-pager", "--quiet", "-o", "short-iso", "-n", str(_JOURNAL_LINES)] + options
         try:
-            result = bounded_output.tail(argv, min(self.command, self.gathered.seconds), min(_MOST_JOURNAL, self.gathered.room))
+            # A part of the room, so that some is left for what comes later.
+            result = bounded_output.tail(argv, min(self.command, self.gathered.seconds), min(_MOST_JOURNAL, self.gathered.room // 4))
         except OSError as exc:
             self.gathered.leave_out(what, "journalctl cannot be started: %s" % exc.strerror)
             return

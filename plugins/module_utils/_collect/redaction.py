@@ -40,6 +40,10 @@ _NAMED = re.compile(
     r"(\\{0,16}[\"']?\s{0,80},?\s{0,80}\\{0,16}[\"']?value\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8})"
 )
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]{1,400})\]\]?\s*(?:#.*)?\Z")
+# Each line with a secret has one of these in it; most lines have none, and are not searched any further.
+_HINTS = (
+    "pass", "pwd", "secret", "token", "credential", "auth", "cookie", "key", "data", "header", "jwt", "bearer", "basic", "://", "eyj",
+)  # fmt: skip
 _DOCUMENT = re.compile(r"^[ \t]{0,8}\"?kind\"?[ \t]{0,8}:[ \t]{0,8}[\"']?(Config|Secret)[\"']?[ \t]{0,8},?[ \t]{0,8}$", re.MULTILINE)
 
 
@@ -125,6 +129,9 @@ class _State:
             if _indent(line) > self.indent or line[self.indent :].startswith("- "):
                 return MASK
             self.indent = None
+        lowered = line.lower()
+        if not self.table and not any(hint in lowered for hint in _HINTS):
+            return line
         table = _TABLE.match(line)
         if table:
             self.table = any(is_secret_name(part) for part in re.split(r"[\s.\"']+", table.group(1)))
