@@ -71,7 +71,11 @@ class ActionModule(ClusterAction):
                 "host": str(self._task_vars.get("inventory_hostname", "")),
                 "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(created)),
                 "limits": {"bytes": limit, "seconds": params["timeout"]},
-                "versions": {"ansible-core": ansible_version, "python": platform.python_version(), "npuops.ascend": versions.of_collection()},
+                "versions": {
+                    "ansible-core": ansible_version,
+                    "python": platform.python_version(),
+                    "npuops.ascend": versions.of_collection(),
+                },
             },
         )
         name = node_bundle.file_name(node, stamp)

@@ -50,7 +50,16 @@ class HostPart:
     """
 
     def __init__(
-        self, root, source, library_path="hook", limit=20 * 2**20, seconds=240, command=_COMMAND, fs="", npu_smi=None, hccn_tool=None
+        self,
+        root,
+        source,
+        library_path="hook",
+        limit=20 * 2**20,
+        seconds=240,
+        command=_COMMAND,
+        fs="",
+        npu_smi=None,
+        hccn_tool=None,
     ):
         self.root = root
         self.source = source
@@ -60,7 +69,7 @@ class HostPart:
         self.gathered = Gathered(limit, seconds)
         self._npu_smi = npu_smi
         self._hccn_tool = hccn_tool
-        self._facts = None
+        self._facts = {}
 
     def gather(self):
         """{schema, files, left_out}."""
@@ -79,7 +88,7 @@ class HostPart:
 
     @property
     def _chips(self):
-        return self._facts["chip_count"] if self._facts else 0
+        return self._facts.get("chip_count", 0)
 
     @property
     def _smi(self):
@@ -103,7 +112,12 @@ class HostPart:
             return
         try:
             checks = host_validation.validate(
-                self.root, self.source, library_path=self.library_path, runtime=self._facts["runtime"], fs=self.fs, npu_smi=self._smi
+                self.root,
+                self.source,
+                library_path=self.library_path,
+                runtime=self._facts["runtime"],
+                fs=self.fs,
+                npu_smi=self._smi,
             )
         except (NpuError, OSError) as exc:
             self._failed("checks", exc)
@@ -126,7 +140,10 @@ class HostPart:
         for card in cards[:_MOST_CARDS]:
             for kind in ("board", "health"):
                 # After one that hangs, the others would be refused one by one.
-                if self._add_smi("npu-smi/%s-%d.txt" % (kind, card), "info", "-t", kind, "-i", str(card)) is None and self._smi_hangs:
+                if (
+                    self._add_smi("npu-smi/%s-%d.txt" % (kind, card), "info", "-t", kind, "-i", str(card)) is None
+                    and self._smi_hangs
+                ):
                     return
         if len(cards) > _MOST_CARDS:
             self.gathered.leave_out("npu-smi info -t", "only the first %d cards are queried" % _MOST_CARDS)
@@ -183,7 +200,9 @@ class HostPart:
         argv = ["journalctl", "--no-pager", "--quiet", "-o", "short-iso", "-n", str(_JOURNAL_LINES)] + options
         try:
             # A part of the room, so that some is left for what comes later.
-            result = bounded_output.tail(argv, min(self.command, self.gathered.seconds), min(_MOST_JOURNAL, self.gathered.room // 4))
+            result = bounded_output.tail(
+                argv, min(self.command, self.gathered.seconds), min(_MOST_JOURNAL, self.gathered.room // 4)
+            )
         except OSError as exc:
             self.gathered.leave_out(what, "journalctl cannot be started: %s" % exc.strerror)
             return
@@ -206,7 +225,7 @@ class HostPart:
         self._add_file("cdi", directory, host_files.Found((name,), 0, 0), 0, _MOST_STATE, whole=True)
 
     def _add_containerd(self):
-        path = ((self._facts or {}).get("runtime") or {}).get("config_path")
+        path = (self._facts.get("runtime") or {}).get("config_path")
         if not path:
             self.gathered.leave_out("configuration of containerd", "no containerd with a configuration file was found", absent=True)
             return

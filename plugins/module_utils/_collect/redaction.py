@@ -19,9 +19,7 @@ _SECRET = re.compile(
     re.IGNORECASE,
 )
 # A name and what separates it from its value, or an option and a blank. The lookbehind lets a search begin once in each word.
-_ASSIGNMENT = re.compile(
-    r"(?<![\w.-])(?:([\w.-]+)(\\{0,16}[\"']?[ \t]{0,8}(?::=|[:=])[ \t]{0,8})|(--[\w-]+)([ \t]{1,8}))"
-)
+_ASSIGNMENT = re.compile(r"(?<![\w.-])(?:([\w.-]+)(\\{0,16}[\"']?[ \t]{0,8}(?::=|[:=])[ \t]{0,8})|(--[\w-]+)([ \t]{1,8}))")
 _HARMLESS = re.compile(
     r"\\{0,16}[\"']?(?:true|false|null|none|nil|/(?:etc|opt|run|usr|var)/[\w./-]{1,200})(?=[\s,;}\]\"']|\\|$)", re.IGNORECASE
 )
@@ -44,7 +42,9 @@ _TABLE = re.compile(r"\s*\[\[?([^\[\]]{1,400})\]\]?\s*(?:#.*)?\Z")
 _HINTS = (
     "pass", "pwd", "secret", "token", "credential", "auth", "cookie", "key", "data", "header", "jwt", "bearer", "basic", "://", "eyj",
 )  # fmt: skip
-_DOCUMENT = re.compile(r"^[ \t]{0,8}\"?kind\"?[ \t]{0,8}:[ \t]{0,8}[\"']?(Config|Secret)[\"']?[ \t]{0,8},?[ \t]{0,8}$", re.MULTILINE)
+_DOCUMENT = re.compile(
+    r"^[ \t]{0,8}\"?kind\"?[ \t]{0,8}:[ \t]{0,8}[\"']?(Config|Secret)[\"']?[ \t]{0,8},?[ \t]{0,8}$", re.MULTILINE
+)
 
 
 def is_secret_name(name):

@@ -36,7 +36,7 @@ def add(part: gathered.Gathered, answer: dict[str, Any], limit: int) -> None:
     for file in files:
         _check(file, {"name": str, "source": str, "text": str, "cut": bool})
         if not is_member_name("host/" + file["name"]) or file["name"] in names:
-            raise _bad("%s is not the name of a file, or is there twice" % printable(repr(file["name"]), 80))
+            raise _bad("%s is not the name of a file, or occurs twice" % printable(repr(file["name"]), 80))
         names.add(file["name"])
     for entry in left_out:
         _check(entry, {"what": str, "why": str, "absent": bool})

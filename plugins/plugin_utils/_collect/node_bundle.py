@@ -28,7 +28,8 @@ def check_node(node: str) -> None:
     """Raise NpuError unless ``node`` may be the name of a Node, and so of a file."""
     if not _NODE.match(node):
         raise NpuError(
-            "%r is not a valid name for a Node, so there is no bundle of it. Set npu_node_name for this host in the inventory" % node
+            "%r is not a valid name for a Node, so there is no bundle of it. Set npu_node_name for this host in the inventory"
+            % node
         )
 
 
@@ -39,9 +40,7 @@ def file_name(node: str, created: str) -> str:
 
 def manifest(part: Gathered, about: dict[str, Any]) -> dict[str, Any]:
     """The index; ``about``: what else is known of the bundle."""
-    files = [
-        {"name": file["name"], "bytes": len(_data(file)), "source": file["source"], "cut": file["cut"]} for file in part.files
-    ]
+    files = [{"name": file["name"], "bytes": len(_data(file)), "source": file["source"], "cut": file["cut"]} for file in part.files]
     return {"schema": SCHEMA, **about, "files": files, "left_out": part.left_out}
 
 
@@ -49,7 +48,12 @@ def archive(part: Gathered, index: dict[str, Any], top: str, created: int) -> by
     """The tar.gz, with all members in the directory ``top``; ``created``: seconds since 1970."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz", format=tarfile.PAX_FORMAT) as tar:
-        _put(tar, "%s/%s" % (top, MANIFEST), (json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace"), created)
+        _put(
+            tar,
+            "%s/%s" % (top, MANIFEST),
+            (json.dumps(index, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "replace"),
+            created,
+        )
         for file in part.files:
             _put(tar, "%s/%s" % (top, file["name"]), _data(file), created)
     return stream.getvalue()
@@ -90,4 +94,8 @@ def line(node: str, path: str, size: int, lacks: list[str]) -> str:
     if not lacks:
         return told + ", complete"
     more = len(lacks) - _MOST_TOLD
-    return "%s, without: %s%s" % (told, "; ".join(lacks[:_MOST_TOLD]), "; and %d more, see %s" % (more, MANIFEST) if more > 0 else "")
+    return "%s, without: %s%s" % (
+        told,
+        "; ".join(lacks[:_MOST_TOLD]),
+        "; and %d more, see %s" % (more, MANIFEST) if more > 0 else "",
+    )

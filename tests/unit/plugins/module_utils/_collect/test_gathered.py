@@ -43,7 +43,9 @@ def test_no_secret_and_no_control_character_gets_in():
     assert part.left_out == [{"what": "c?d", "why": "failed: password=*** ?", "absent": False}]
 
 
-@pytest.mark.parametrize("name", ["", "/etc/passwd", "../x", "a/../b", "a//b", ".hidden", "a\nb", "a b", "x" * 101, "a/" * 12 + "b", "-x", 1])
+@pytest.mark.parametrize(
+    "name", ["", "/etc/passwd", "../x", "a/../b", "a//b", ".hidden", "a\nb", "a b", "x" * 101, "a/" * 12 + "b", "-x", 1]
+)
 def test_a_name_that_leads_elsewhere(name):
     with pytest.raises(ValueError):
         Gathered(10, 10).add(name, "", "")

@@ -42,7 +42,9 @@ def agent(name="npu-node-agent-x", where="npu-a", owner="npu-node-agent", restar
 def full(api):
     api.put(NODES, node("npu-a", annotations={"note": "password=" + SECRET}), node("npu-b"))
     for name, about in (("one", "npu-a"), ("two", "npu-b")):
-        api.put(EVENTS, {"metadata": {"name": name}, "involvedObject": {"kind": "Node", "name": about}, "message": "event of " + about})
+        api.put(
+            EVENTS, {"metadata": {"name": name}, "involvedObject": {"kind": "Node", "name": about}, "message": "event of " + about}
+        )
     api.put(LEASES, {"metadata": {"name": "npu-maintenance"}})
     api.put(DAEMONSETS, {"metadata": {"name": "npu-node-agent"}}, {"metadata": {"name": "of-others"}})
     api.put(PODS, agent(restarted=True), agent("on-another", "npu-b"), agent("of-others", owner="of-others"))

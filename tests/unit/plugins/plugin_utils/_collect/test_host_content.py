@@ -65,7 +65,19 @@ HOSTILE = {
     "a reason that is none": answer(left_out=[dict(LEFT, why=None)]),
     "no entry": answer(left_out=["x"]),
 }
-NAMES = ["../../etc/cron.d/x", "/etc/passwd", "a/../../b", ".ssh/authorized_keys", "a\nb", "", "a" * 200, "a/" * 11 + "b", "C:\\x", "~/x", "a\u202eb"]
+NAMES = [
+    "../../etc/cron.d/x",
+    "/etc/passwd",
+    "a/../../b",
+    ".ssh/authorized_keys",
+    "a\nb",
+    "",
+    "a" * 200,
+    "a/" * 11 + "b",
+    "C:\\x",
+    "~/x",
+    "a\u202eb",
+]
 
 
 @pytest.mark.parametrize("what", HOSTILE)
