@@ -13,11 +13,11 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Gathers what a bug report or Huawei's support needs from a host. These are the results of M(npuops.ascend.npu_facts) and
-    M(npuops.ascend.npu_validate), the output of C(npu-smi) and C(hccn_tool), journals, logs of the driver, and the state files of this
-    collection.
+    M(npuops.ascend.npu_validate), the output of C(npu-smi) and C(hccn_tool), journals, logs of the driver, and the state files of
+    this collection.
   - Returns it in memory, limited in size and time. What cannot be read is listed with the reason, and is not a failure.
-  - Values that look like secrets are replaced with C(***) on the host. Only text is gathered, because secrets in other files cannot be
-    found.
+  - Values that look like secrets are replaced with C(***) on the host. Only text is gathered, because secrets in other files cannot
+    be found.
   - The playbook C(npuops.ascend.collect) runs it for each host, and writes the bundle.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -64,8 +64,9 @@ EXAMPLES = r"""
 RETURN = r"""
 content:
   description:
-    - What was gathered, as JSON, compressed with gzip and encoded in Base64. It has the keys C(schema), C(files), a list of dictionaries
-      with C(name), C(source), C(cut) and C(text), and C(left_out), a list of dictionaries with C(what), C(why) and C(absent).
+    - What was gathered, as JSON, compressed with gzip and encoded in Base64. It has the keys C(schema), C(files), a list of
+      dictionaries with C(name), C(source), C(cut) and C(text), and C(left_out), a list of dictionaries with C(what), C(why) and
+      C(absent).
   returned: success
   type: str
 """

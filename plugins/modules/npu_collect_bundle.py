@@ -12,11 +12,13 @@ version_added: 0.2.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Gathers what the cluster reports about a node, and what M(npuops.ascend.npu_collect) finds on its host, and writes both into one file on the
-    controller, which only its user may read.
-  - A host that is down, a cluster that does not answer, and what the account may not read are not failures. The file C(manifest.json) in
-    the bundle lists what is missing and why. The module fails if neither host nor cluster has returned anything.
-  - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_collect) goes through that host's connection.
+  - Gathers what the cluster reports about a node, and what M(npuops.ascend.npu_collect) finds on its host, and writes both into one
+    file on the controller, which only its user may read.
+  - A host that is down, a cluster that does not answer, and what the account may not read are not failures. The file
+    C(manifest.json) in the bundle lists what is missing and why. The module fails if neither host nor cluster has returned
+    anything.
+  - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_collect) goes through the connection of
+    that host.
   - Changes nothing on the host or in the cluster, and never reads a Secret.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

@@ -45,7 +45,7 @@ def search(top):
         for name in sorted(names):
             entries += 1
             if entries > _MOST_ENTRIES:
-                others.append((top, "more than %d files: the others are not considered" % _MOST_ENTRIES))
+                others.append((top, "it has more than %d files: the others are left out" % _MOST_ENTRIES))
                 return found, others
             try:
                 info = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
@@ -65,7 +65,7 @@ def read_tail(top, parts, most):
 
 
 def read_whole(top, parts, most):
-    """The text of the file. Raises Unreadable for one of more than ``most`` bytes: what is cut may hide that a value is a secret."""
+    """The text of the file. Raises Unreadable for one of more than ``most`` bytes: a part may not show that a value is a secret."""
     return _read(top, parts, most, whole=True)[0]
 
 

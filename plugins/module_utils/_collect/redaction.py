@@ -40,8 +40,14 @@ _NAMED = re.compile(
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]{1,400})\]\]?\s*(?:#.*)?\Z")
 # Each line with a secret has one of these in it; most lines have none, and are not searched any further.
 _HINTS = (
-    "pass", "pwd", "secret", "token", "credential", "auth", "cookie", "key", "data", "header", "jwt", "bearer", "basic", "://", "eyj",
+    "pass", "pwd", "secret", "token", "credential", "auth", "cookie", "key", "data", "header", "jwt", "bearer", "basic",
+    "://", "eyj",
 )  # fmt: skip
+# How a line of a log begins. It continues no secret of the line before, which is often cut off in the middle of a bracket.
+_LOG_LINE = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:|[IWEF]\d{4} \d\d:|\[ {0,8}\d{1,9}\.\d{6}\] |[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
+    r"|\[(?:ERROR|WARNING|INFO|DEBUG|EVENT)\] "
+)
 _DOCUMENT = re.compile(
     r"^[ \t]{0,8}\"?kind\"?[ \t]{0,8}:[ \t]{0,8}[\"']?(Config|Secret)[\"']?[ \t]{0,8},?[ \t]{0,8}$", re.MULTILINE
 )
@@ -109,12 +115,17 @@ class _State:
     """What the lines before say of the next one: it may continue a secret."""
 
     def __init__(self):
+        self._forget()
+
+    def _forget(self):
         self.table = False  # in a table of TOML that contains nothing but secrets
         self.quote = None  # what ends a string of several lines
         self.depth = 0  # brackets that are open
         self.indent = None  # a block of YAML ends with a line that is indented no further
 
     def shown(self, line):
+        if _LOG_LINE.match(line):
+            self._forget()
         if self.quote is not None:
             at = line.find(self.quote)
             if at >= 0:

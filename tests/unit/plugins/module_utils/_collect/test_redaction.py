@@ -91,6 +91,10 @@ def test_what_is_no_secret_is_kept(text):
         ('[a.auth]\nx = "y"\n[b]\nz = "seen"', 'z = "seen"'),
         ("password = '''\nx\n'''\nz = 1", "z = 1"),
         ('{"token": "x", "node": "npu-a"}', '"node": "npu-a"'),
+        ("2026-11-26T12:00:00+0000 a b: token: [cut off\n2026-11-26T12:00:01+0000 a b: seen", "b: seen"),
+        ('I1126 12:00:00.1 secret="""cut off\nI1126 12:00:01.1 seen', "seen"),
+        ("[   12.345678] token = {\n[   12.345679] seen", "seen"),
+        ("[token]\n[INFO] HCCL: seen", "seen"),
         ('password = [\n"x"\n]\nz = 1', "z = 1"),
     ],
 )
