@@ -116,6 +116,15 @@ def test_an_npu_smi_that_hangs_costs_its_limit_once(full):
     assert time.monotonic() - began < 60  # one that was waited for would take 600 s
 
 
+def test_after_a_query_that_hangs_no_other_card_is_queried(full):
+    path = os.path.join(os.path.realpath(full.root + "/driver"), "tools/npu-smi")
+    usual = pathlib.Path(path).read_text(encoding="utf-8")
+    full.program(path, usual.replace("[ ! -e", 'case "$*" in *-t*) exec tail -f /dev/null ;; esac\n[ ! -e', 1))
+    part = gather(full, command=1)
+    asked = [entry["what"] for entry in part["left_out"] if entry["what"].startswith("npu-smi")]
+    assert asked == ["npu-smi info -t board -i 0"] and "910B3" in texts(part)["npu-smi/info.txt"]
+
+
 def test_a_journalctl_that_hangs(full):
     full.set("journal-hangs")
     part = gather(full, command=0.1)

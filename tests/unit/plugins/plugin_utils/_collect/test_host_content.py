@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import tracemalloc
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._collect.gathered import MOST_FILES, Gathered
@@ -86,6 +87,16 @@ def test_what_is_no_such_answer_is_refused_as_a_whole(what):
     with pytest.raises(NpuError, match="nothing of the answer is used"):
         host_content.add(part, HOSTILE[what], LIMIT)
     assert part.files == [] and part.left_out == []
+
+
+def test_a_bomb_is_not_unpacked():
+    tracemalloc.start()
+    try:
+        with pytest.raises(NpuError, match="unpacks to more than"):
+            added(BOMB)
+        assert tracemalloc.get_traced_memory()[1] < 2**26  # a quarter of what is in it
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.parametrize("name", NAMES)
