@@ -85,14 +85,18 @@ class HostPort:
             arguments["library_path"] = self._library_path
         return host_answers.verdict(self._call("npuops.ascend.npu_validate", arguments))
 
+    def collected(self, arguments: dict[str, Any], seconds: int) -> dict[str, Any]:
+        """The diagnostic data of the host as it sends them, which nobody has checked; ``seconds``: the limit of the call."""
+        return self._call("npuops.ascend.npu_collect", dict(arguments, root=self._root), seconds)
+
     def _boot(self, **arguments: Any) -> dict[str, Any]:
         arguments = {name: value for name, value in arguments.items() if value is not None}
         return self._call("npuops.ascend.npu_trial_boot", dict(arguments, root=self._root))
 
-    def _call(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _call(self, module: str, arguments: dict[str, Any], seconds: int = LIMIT) -> dict[str, Any]:
         """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
         try:
-            result = bounded.call(lambda: self._execute(module, arguments), LIMIT)
+            result = bounded.call(lambda: self._execute(module, arguments), seconds)
         except (AnsibleConnectionFailure, bounded.TimeIsUp, bounded.Cut) as exc:
             self._reset()
             raise HostUnreachable(one_line(exc))

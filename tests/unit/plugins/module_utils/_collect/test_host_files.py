@@ -1,0 +1,110 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Directories of logs that users can write to: what they put there is read as text, or not at all."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._collect import host_files
+
+SECRET = "outside"
+
+
+@pytest.fixture
+def top(tmp_path):
+    (tmp_path / "outside").write_text(SECRET)
+    (tmp_path / "logs").mkdir()
+    return tmp_path / "logs"
+
+
+def names(found):
+    return ["/".join(file.parts) for file in found]
+
+
+def test_regular_files_wherever_they_are(top):
+    (top / "a" / "b").mkdir(parents=True)
+    (top / "a" / "b" / "one.log").write_text("1")
+    (top / "two.log").write_text("2")
+    assert sorted(names(host_files.search(str(top))[0])) == ["a/b/one.log", "two.log"]
+
+
+def hard_link(top, outside):
+    os.link(outside, top / "it")
+
+
+def pipe(top, _outside):
+    os.mkfifo(top / "it")
+
+
+def unix_socket(top, _outside):
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(top / "it"))
+
+
+def device(top, _outside):
+    try:
+        os.mknod(top / "it", 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
+    except PermissionError:
+        pytest.skip("only root makes devices")
+
+
+def link(top, outside):
+    (top / "it").symlink_to(outside)
+
+
+def directory(top, _outside):
+    (top / "it").mkdir()
+
+
+@pytest.mark.parametrize("make", [link, hard_link, pipe, unix_socket, device, directory])
+def test_what_is_no_file_of_that_directory_is_not_read(top, make):
+    make(top, top.parent / "outside")
+    found, others = host_files.search(str(top))
+    assert found == [] and (make is directory or [path for path, _why in others] == [str(top / "it")])
+    # Nor if it was one when the directory was searched.
+    for read in (host_files.read_tail, host_files.read_whole):
+        with pytest.raises(host_files.Unreadable):
+            read(str(top), ("it",), 100)
+
+
+def test_a_directory_that_becomes_a_link_is_not_followed(top):
+    (top / "inner").symlink_to(top.parent)
+    assert names(host_files.search(str(top))[0]) == []
+    with pytest.raises(host_files.Unreadable):
+        host_files.read_tail(str(top), ("inner", "outside"), 100)
+    (top.parent / "other").symlink_to(top.parent)
+    with pytest.raises(host_files.Unreadable):
+        host_files.read_tail(str(top.parent / "other"), ("outside",), 100)
+
+
+def test_the_end_of_a_huge_file(top):
+    with open(top / "huge", "wb") as stream:
+        stream.truncate(2**40)
+        stream.seek(0, os.SEEK_END)
+        stream.write(b"password=begun\nthe last line\n")
+    assert host_files.read_tail(str(top), ("huge",), 20) == ("the last line\n", True)
+    with pytest.raises(host_files.Unreadable, match="more than"):
+        host_files.read_whole(str(top), ("huge",), 1000)
+
+
+def test_what_is_not_text_is_left_out(top):
+    (top / "dump").write_bytes(b"password=x\0\1\2")
+    with pytest.raises(host_files.Unreadable, match="not text"):
+        host_files.read_tail(str(top), ("dump",), 1000)
+
+
+def test_directories_without_end(top, monkeypatch):
+    deep = top.joinpath(*["d"] * 20)
+    deep.mkdir(parents=True)
+    (deep / "it").write_text("x")
+    found, others = host_files.search(str(top))
+    assert found == [] and "too deeply" in others[0][1]
+    monkeypatch.setattr(host_files, "_MOST_ENTRIES", 3)
+    for number in range(10):
+        (top / str(number)).write_text("x")
+    found, others = host_files.search(str(top))
+    assert len(found) == 3 and "more than 3 files" in others[-1][1]
