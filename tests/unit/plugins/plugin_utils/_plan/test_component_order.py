@@ -65,7 +65,7 @@ def test_a_version_line_that_does_not_support_the_new_driver():
     made = plan("26.1", "7.3", "25.5.0", "26.0.0")
     assert made.cluster_reasons == [
         'MindCluster 7.3 does not support driver 26.0.0 (a, b). Set npu_mindcluster_version_line: "26.1", or npu_driver_version to '
-        'a'
+        "a"
         " release of 25.5"
     ]
     assert made.result()["components"]["order"] is None and not made.green

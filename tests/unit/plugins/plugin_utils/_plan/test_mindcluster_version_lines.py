@@ -13,7 +13,7 @@ from support.kube.eviction_stub import pod
 
 ADVICE = (
     'Set npu_mindcluster_version_line: "26.1", which supports it, and run npuops.ascend.install first if this run leaves the '
-    'components'
+    "components"
     " unchanged (https://"
 )
 
