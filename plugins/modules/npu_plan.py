@@ -150,7 +150,9 @@ capacity:
   returned: always
   type: dict
 max_parallel:
-  description: Maximum number of nodes in maintenance at once, 0 for no limit.
+  description:
+    - Maximum number of nodes in maintenance at once, 0 for no limit. If C(max_parallel) in O(settings) is a percentage, what that
+      comes to.
   returned: always
   type: int
 pace:

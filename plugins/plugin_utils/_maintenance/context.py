@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, node_log, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, max_parallel, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
@@ -144,10 +144,10 @@ class MaintenancePolicy:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None) -> MaintenancePolicy:
-        """From the complete settings of the role npu_upgrade. ``auto``: that of a recovery, where it is one."""
+        """From the complete settings of the role npu_upgrade, with the plan's number for a percentage. ``auto``: that of a recovery, where it is one."""
         return cls(
             auto=settings["auto"] if auto is None else auto,
-            max_parallel=settings["max_parallel"],
+            max_parallel=max_parallel.number_of(settings["max_parallel"]),
             reboot_timeout=settings["reboot"]["timeout"],
             max_failures=settings["max_failures"],
             approval_wait=settings["approval_wait"],

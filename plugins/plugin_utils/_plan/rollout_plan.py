@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.component_orde
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import RolloutSettings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.max_parallel import MaxParallel
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
     AWAITING,
@@ -43,12 +44,13 @@ class RolloutPlan:
         halted: dict[str, Any] | None,
         estimate: int | None,
         settings: RolloutSettings,
+        max_parallel: MaxParallel,
         capacity: dict[str, dict[str, int]],
         components: ComponentPlan | None = None,
     ) -> None:
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
         self.halted, self.estimate, self.settings, self.capacity = halted, estimate, settings, capacity
-        self.components = components or ComponentPlan()
+        self.max_parallel, self.components = max_parallel, components or ComponentPlan()
 
     def of(self, *verdicts: str) -> list[PlannedNode]:
         return [entry for entry in self.entries if entry.verdict in verdicts]
@@ -84,8 +86,8 @@ class RolloutPlan:
             "order": ordered,
             "in_flight": [entry.node_name for entry in self.of(IN_FLIGHT, ON_TRIAL)],
             "deferred": [entry.name for entry in self.deferred],
-            "max_parallel": self.settings.max_parallel,
-            "pace": pace(self.settings.max_parallel),
+            "max_parallel": self.max_parallel.number,
+            "pace": pace(self.max_parallel.number),
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
@@ -145,6 +147,8 @@ class RolloutPlan:
         )
         parts = ["%d %s" % (len(self.of(verdict)), word) for verdict, word in words if self.of(verdict)]
         text = ", ".join([text] + parts)
+        if due and self.max_parallel.told:
+            text += ", " + self.max_parallel.told
         if due and self.estimate is not None:
             text += "; about %s" % duration(self.estimate)
         elif due:

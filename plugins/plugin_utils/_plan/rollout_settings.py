@@ -28,7 +28,7 @@ class RolloutSettings:
     reason: str
     auto: bool
     approval_max_age: int  # seconds; 0 = without limit
-    max_parallel: int
+    max_parallel: int | str  # 10%: of all NPU nodes of the cluster, see _record.max_parallel
     retry: bool
     park: bool  # whether npu_upgrade_workloads says so
     canary: bool

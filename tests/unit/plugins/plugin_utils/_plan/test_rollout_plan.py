@@ -8,10 +8,12 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 
 from support.fleet.hosts import NEW_RELEASE, host, unreachable
 from support.fleet.planning import (
     backward,
+    ended,
     make,
     nodes_of,
     record,
@@ -33,6 +35,26 @@ def test_hosts_without_a_chip_do_not_count():
 def test_npu_nodes_that_this_run_does_not_see_are_named():
     nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
     assert make([host("a")], nodes=nodes).cluster_notes == ["not among the hosts of this run: b"]
+
+
+@pytest.mark.parametrize("hosts", ["abcdefgh", "c"])
+def test_a_percentage_is_one_of_all_nodes_of_the_cluster(hosts):
+    """Not of the hosts of the run: the slots are those of the cluster, so a run with --limit has to come to the same number."""
+    nodes = nodes_of(*"abcdefgh", labels={"openfuyao.com/npu.present": ""})
+    nodes["g"] = nodes_of("g", annotations=ended(minutes=10), labels={"openfuyao.com/npu.present": ""})["g"]
+    plan = make([host(name) for name in hosts], nodes=nodes, max_parallel="40%")
+    assert plan.result()["max_parallel"] == 3
+    assert plan.result()["pace"] == pace(3)
+    assert "due, at most 3 at once (40% of 8 NPU nodes of the cluster); " in plan.summary
+    assert plan.estimate == (1800 if len(hosts) > 1 else None)
+
+
+def test_a_percentage_is_compared_with_the_slots_of_other_runs_as_a_number():
+    nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
+    held = {"max": 1, "halted": None, "holders": {"b": {"run": "r1", "since": "2026-11-21T10:00:00Z"}}}
+    assert make([host("a"), host("b")], nodes=nodes, slots=held, max_parallel="50%").cluster_notes == ["in maintenance now: b"]
+    notes = make([host("a"), host("b")], nodes=nodes, slots=held, max_parallel="100%").cluster_notes
+    assert notes[1:] == ["another run works with npu_upgrade_max_parallel=1"]
 
 
 HALT = {"who": "run r1", "why": "npu-b failed.", "when": "2026-11-21T10:00:00Z", "reason": "upgrade"}
