@@ -161,6 +161,13 @@ pace:
     - Set by C(max_parallel) in O(settings).
   returned: always
   type: dict
+window:
+  description:
+    - The window in which a maintenance may begin, C(window) in O(settings). C(open) says whether it is open, C(opens) when it opens
+      next, and C(closes) when it closes, now or after that. A time is null if it is more than two weeks ahead.
+    - Null if there is no window, so that a maintenance may begin at any time.
+  returned: always
+  type: dict
 park:
   description:
     - The resources whose workloads will be parked before the first maintenance. Empty unless C(workloads=park) in O(settings), and

@@ -76,8 +76,11 @@ def make(
     max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
     estimate = rollout_estimate.total(entries, max_parallel.number)
     notes = _cluster_notes(entries, snapshot, slots, max_parallel.number) + component_plan.notes
+    window = settings.window.state(lookups.now)
+    if window:
+        notes.append(window.told(None if estimate is None else lookups.now + estimate))
     plan = RolloutPlan(
-        entries, cluster_reasons, notes, slots["halted"], estimate, settings, max_parallel, room.totals, component_plan
+        entries, cluster_reasons, notes, slots["halted"], estimate, settings, max_parallel, room.totals, component_plan, window
     )
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
         notes.append("while it is halted, this run only continues nodes already in maintenance")

@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import WindowState
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.component_order import ComponentPlan
@@ -47,9 +48,11 @@ class RolloutPlan:
         max_parallel: MaxParallel,
         capacity: dict[str, dict[str, int]],
         components: ComponentPlan | None = None,
+        window: WindowState | None = None,
     ) -> None:
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
         self.halted, self.estimate, self.settings, self.capacity = halted, estimate, settings, capacity
+        self.window = window  # None: it is always open
         self.max_parallel, self.components = max_parallel, components or ComponentPlan()
 
     def of(self, *verdicts: str) -> list[PlannedNode]:
@@ -64,6 +67,11 @@ class RolloutPlan:
     def held(self) -> bool:
         """Whether a halt keeps this run from beginning with a node. What is in maintenance already, it finishes."""
         return maintenance_halt.binds(self.halted, self.settings.reason) and not self.settings.clear_halt
+
+    @property
+    def closed(self) -> bool:
+        """Whether the window keeps this run from beginning with a node. What is in maintenance already, it finishes."""
+        return self.window is not None and not self.window.open
 
     @property
     def deferred(self) -> list[PlannedNode]:
@@ -88,6 +96,7 @@ class RolloutPlan:
             "deferred": [entry.name for entry in self.deferred],
             "max_parallel": self.max_parallel.number,
             "pace": pace(self.max_parallel.number),
+            "window": self.window and self.window.result(),
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
@@ -117,9 +126,10 @@ class RolloutPlan:
     @property
     def park(self) -> list[str]:
         """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
-        verdicts = (IN_FLIGHT,) if self.held else (IN_FLIGHT, READY)
+        barred = self.held or self.closed
+        verdicts = (IN_FLIGHT,) if barred else (IN_FLIGHT, READY)
         begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.settings.park else []
-        begin += self.deferred if self.settings.park and self.settings.auto and not self.held else []
+        begin += self.deferred if self.settings.park and self.settings.auto and not barred else []
         return node_offers.resources(entry.facts for entry in begin)
 
     @property
@@ -149,6 +159,8 @@ class RolloutPlan:
         text = ", ".join([text] + parts)
         if due and self.max_parallel.told:
             text += ", " + self.max_parallel.told
+        if due and self.closed:
+            text += ", none begins before the maintenance window opens"
         if due and self.estimate is not None:
             text += "; about %s" % duration(self.estimate)
         elif due:

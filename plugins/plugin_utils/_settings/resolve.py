@@ -101,15 +101,25 @@ def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[st
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
 
 
-def _list(name: str, option: argument_specs.Option, value: Any) -> list[dict[str, Any]]:
-    """Of dictionaries; as JSON text from a command line."""
+def _list(name: str, option: argument_specs.Option, value: Any) -> list[Any]:
+    """Of dictionaries, or of choices; as JSON text from a command line."""
     try:
         entries = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         entries = None
+    if "choices" in option:
+        return _choices(name, option["choices"], value if entries is None else entries)
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise NpuError("%s is %r; it must be a list of mappings with %s" % (name, value, ", ".join(option["options"])))
     return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
+
+
+def _choices(name: str, choices: list[str], value: Any) -> list[str]:
+    """Or as text with commas."""
+    found = [text.strip() for text in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(found, Sequence) or any(entry not in choices for entry in found):
+        raise NpuError("%s is %r; it must be a list of %s" % (name, value, ", ".join(choices)))
+    return list(found)
 
 
 def _meaning(name: str, option: argument_specs.Option) -> str:

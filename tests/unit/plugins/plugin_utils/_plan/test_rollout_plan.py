@@ -57,6 +57,35 @@ def test_a_percentage_is_compared_with_the_slots_of_other_runs_as_a_number():
     assert notes[1:] == ["another run works with npu_upgrade_max_parallel=1"]
 
 
+NIGHTS = [{"from": "22:00", "to": "06:00", "timezone": "Asia/Shanghai"}]  # a plan of the tests is of 20:30 there
+EVENINGS = [{"from": "20:00", "to": "21:00", "timezone": "Asia/Shanghai"}]
+
+
+def test_a_closed_window_is_told_and_nothing_is_parked_for_it():
+    plan = make([host()], workloads="park", window=NIGHTS)
+    assert plan.green and plan.closed and plan.park == []
+    assert plan.result()["window"] == {"open": False, "opens": "2026-11-21T14:00:00Z", "closes": "2026-11-21T22:00:00Z"}
+    assert plan.summary.startswith("1 of 1 node is due, none begins before the maintenance window opens; ")
+    (note,) = plan.cluster_notes
+    assert note.startswith("the maintenance window is closed: it opens at Sat 2026-11-21 22:00 Asia/Shanghai and closes at ")
+    assert "  cluster: %s" % note in plan_table.table(plan)
+
+
+@pytest.mark.parametrize(("minutes", "longer"), [(30, False), (31, True)])
+def test_an_open_window_is_told(minutes, longer):
+    nodes = nodes_of("a", annotations=ended(minutes=minutes))
+    plan = make([host()], nodes=nodes, workloads="park", window=EVENINGS)
+    assert not plan.closed and plan.park == ["huawei.com/Ascend910"] and "window" not in plan.summary
+    (note,) = plan.cluster_notes
+    assert note.startswith("the maintenance window is open until Sat 2026-11-21 21:00 Asia/Shanghai, and opens again at Sun ")
+    assert note.endswith("are deferred") is longer
+
+
+def test_without_a_window_nothing_is_told():
+    plan = make([host()])
+    assert plan.result()["window"] is None and plan.cluster_notes == [] and not plan.closed
+
+
 HALT = {"who": "run r1", "why": "npu-b failed.", "when": "2026-11-21T10:00:00Z", "reason": "upgrade"}
 
 
