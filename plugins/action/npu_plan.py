@@ -22,8 +22,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declared_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_permissions, rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import forks as rollout_forks
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_permissions, rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan import RolloutPlan

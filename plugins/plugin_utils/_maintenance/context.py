@@ -150,7 +150,8 @@ class MaintenancePolicy:
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
-        """From the complete settings of the role npu_upgrade, with the plan's number for a percentage. ``auto``: that of a recovery, where it is one."""
+        """From the complete settings of the role npu_upgrade, with the plan's number where max_parallel is a percentage. ``auto``:
+        that of a recovery, where it is one; ``recovers``: whether it is."""
         return cls(
             auto=settings["auto"] if auto is None else auto,
             max_parallel=max_parallel.number_of(settings["max_parallel"]),

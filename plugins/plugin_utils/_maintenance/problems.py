@@ -12,8 +12,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
-    OutsideWindow,
     Outdated,
+    OutsideWindow,
     Skipped,
     Uncordoned,
     Withdrawn,
