@@ -57,6 +57,8 @@ class ActionModule(HostsAction):
                 arguments = heal_recoveries.without(excluded, context.CLIARGS.get("subset"))
                 return recoveries.start([*command, *arguments], lambda line: _display.display(label + line))
 
+            # What a percentage of the nodes comes to, each run works out, and waits for its slot.
+            slots = 0 if isinstance(slots, str) else slots
             most = min(number or heal_watch.MOST_RUNS for number in (heal["max_parallel"], slots, heal_watch.MOST_RUNS))
             heal_watch.Watch(look, start, say, heal["watch_interval"], clock, most).run(
                 # A worker outlives an Ansible that was killed.

@@ -146,7 +146,7 @@ class ActionModule(ClusterAction):
                 namespace=params["namespace"],
             ),
             request,
-            maintenance_cycle.MaintenancePolicy.of(settings, auto),
+            maintenance_cycle.MaintenancePolicy.of(settings, auto, recovers),
             clock,
             _Lines(params["node"], params["reason"]),
             self._smoke_pod(params["node"], settings, clock),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible import constants, context
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
@@ -21,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declared_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import forks as rollout_forks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_permissions, rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
@@ -81,6 +83,7 @@ class ActionModule(HostsAction):
         plan = rollout_planner.make(params["hosts"], snapshot, slots, settings, lookups, components)
         if found:
             plan.cluster_notes += workload_parking.notes(found, plan.park)
+        plan.cluster_notes += rollout_forks.notes(plan, context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
         plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 

@@ -87,6 +87,12 @@ order:
   returned: success
   type: list
   elements: str
+max_parallel:
+  description:
+    - Maximum number of nodes in maintenance at once, upgrades and recoveries together, 0 for no limit. If C(max_parallel) in
+      O(settings) is a percentage, what that comes to.
+  returned: success
+  type: int
 pace:
   description:
     - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.

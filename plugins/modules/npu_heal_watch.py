@@ -15,7 +15,8 @@ description:
   - Checks the nodes every C(watch_interval) seconds (of O(heal_settings)) like M(npuops.ascend.npu_heal), and shows what changed.
   - When a node is due, runs the C(ansible-playbook) command of this task again with C(npu_heal_watch=false), shows its output, and
     continues to watch meanwhile. For other nodes, it runs the command beside that, at most as many times as C(max_parallel) of
-    O(heal_settings) and of O(settings) allow, and at most 4 times.
+    O(heal_settings) and of O(settings) allow, and at most 4 times. If the latter is a percentage, it does not
+    count here, because the runs themselves wait for slots.
   - A failed recovery is retried, at intervals that double up to ten minutes.
   - Runs until it is stopped. In check mode it checks once.
   - A node without a host in O(hosts) also starts that command, because the command reloads the inventory.

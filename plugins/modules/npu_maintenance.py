@@ -150,6 +150,9 @@ options:
     type: list
     elements: str
     default: []
+notes:
+  - C(max_parallel) in O(settings) must be a whole number. The number that a percentage comes to is
+    RV(npuops.ascend.npu_plan#module:max_parallel).
 seealso:
   - module: npuops.ascend.npu_trial_boot
   - module: npuops.ascend.npu_validate

@@ -150,13 +150,22 @@ capacity:
   returned: always
   type: dict
 max_parallel:
-  description: Maximum number of nodes in maintenance at once, 0 for no limit.
+  description:
+    - Maximum number of nodes in maintenance at once, 0 for no limit. If C(max_parallel) in O(settings) is a percentage, what that
+      comes to.
   returned: always
   type: int
 pace:
   description:
     - The keywords C(serial) and C(strategy) of the play that maintains the nodes, one at a time or side by side.
     - Set by C(max_parallel) in O(settings).
+  returned: always
+  type: dict
+window:
+  description:
+    - The window in which a maintenance may begin, C(window) in O(settings). C(open) says whether it is open, C(opens) when it opens
+      next, and C(closes) when it closes, now or after that. A time is null if it is more than two weeks ahead.
+    - Null if there is no window, so that a maintenance may begin at any time.
   returned: always
   type: dict
 park:

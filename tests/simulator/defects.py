@@ -315,6 +315,20 @@ DEFECTS = (
         "denial_retry_seconds=DENIAL_RETRY_SECONDS",
         "denial_retry_seconds=0",
     ),
+    Defect(
+        "window-not-asked-before-the-cordon",
+        "The window is looked at when the record is written, and not when the node is cordoned, which may be much later.",
+        "_maintenance/steps.py",
+        "        if closed:\n            raise OutsideWindow(closed)",
+        "        if False:\n            raise OutsideWindow(closed or '')",
+    ),
+    Defect(
+        "window-by-the-machine",
+        "Whether the window is open is judged by what the controller's machine takes for the time.",
+        "_maintenance/context.py",
+        "self.policy.window.refusal(self.clock.now())",
+        "self.policy.window.refusal(self.clock.wall())",
+    ),
 )
 
 

@@ -9,6 +9,7 @@ The world knows what no controller does: whose cordon it is, what a host really 
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
@@ -127,6 +128,7 @@ class Invariants:
                 raise Violation("maintenance disturbed", "%s overwrites the record of %s" % (acting.name, name))
             self.tainted.add(name)
         self._cordon(name, before, after, writer, ours)
+        self._in_window(name, before, after, was)
         if ours and name not in self.tainted and name not in self.replaced:
             self._approval(name, before, after, was, has)
             self._dated(name, has)
@@ -169,6 +171,20 @@ class Invariants:
             raise Violation("foreign cordon touched", "%s was cordoned by %s" % (name, owner))
         if before["metadata"].get("labels", {}).get(maintenance_record.LABEL_KEEP_CORDONED) == "true":
             raise Violation("foreign cordon touched", "%s has the label keep-cordoned" % name)
+
+    def _in_window(self, name: str, before: Object, after: Object, was: dict[str, Any] | None) -> None:
+        """No maintenance of a rollout begins outside of the window of its run: its cordon is where it does."""
+        run = self.runs.get(self._api.acting)
+        begins = (was or {}).get("step") == maintenance_record.CORDON
+        if run is None or not run.window or run.kind not in ("upgrade", "rollback") or not begins:
+            return
+        if before["spec"].get("unschedulable") or not after["spec"].get("unschedulable"):
+            return
+        # Between the look at the clock and the write there is always a moment, and what is struck may be tried again for long.
+        struck = any(fault.run == run.name or fault.kind == "outage" for fault in self._schedule.faults)
+        now = self._api.timeline.time
+        if not any(_is_open(run.window, now - ago) for ago in range(0, int(_LATE if struck else _MOMENT) + 1, 5)):
+            raise Violation("cordon outside the window", "%s by %s, whose window is %s" % (name, run.name, run.window))
 
     def _begun(self, name: str, record: dict[str, Any]) -> None:
         self._opened.discard(name)
@@ -458,6 +474,13 @@ class Invariants:
             mark, name = item["metadata"].get("annotations", {}).get(_PARKED), item["metadata"]["name"]
             if mark and json.loads(mark)["run"] == run.name and name not in told:
                 raise Violation("told wrongly", "%s does not tell that %s stays parked" % (run.name, name))
+
+
+def _is_open(window: str, now: float) -> bool:
+    """By what a clock in Shanghai shows, which is eight hours ahead all year."""
+    shown = time.strftime("%H:%M", time.gmtime(now + 8 * 3600))
+    begin, _to, end = window.partition("-")
+    return begin <= shown < end if begin < end else shown >= begin or shown < end
 
 
 def _record(node: Object) -> dict[str, Any] | None:

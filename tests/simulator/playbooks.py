@@ -65,8 +65,14 @@ def settings_of(run: Run) -> dict[str, Any]:
         canary=run.canary,
         max_failures=run.max_failures,
         wait_for_jobs=_JOBS if run.jobs else {},
+        window=_window(run.window),
     )
     return resolve.settings("npu_upgrade", given)
+
+
+def _window(text: str) -> list[dict[str, Any]]:
+    begin, _to, end = text.partition("-")
+    return [{"from": begin, "to": end, "timezone": "Asia/Shanghai"}] if text else []
 
 
 @functools.cache
@@ -213,7 +219,7 @@ class Playbook:
 
     def _cycle(self, request: maintenance_cycle.MaintenanceRequest, slots: int, recovers: bool) -> dict[str, Any]:
         """One node, in a process for each step or in one for all."""
-        policy = maintenance_cycle.MaintenancePolicy.of(dict(self._settings, max_parallel=slots))
+        policy = maintenance_cycle.MaintenancePolicy.of(dict(self._settings, max_parallel=slots), recovers=recovers)
         result: dict[str, Any] = {}
         self._watch.begins(self._run, request.node, request.release, request.firmware)
         for until in maintenance_cycle.UNTIL if self._run.steps else ("done",):

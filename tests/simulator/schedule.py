@@ -48,6 +48,10 @@ _OF_FIRMWARE, _KERNEL = "forge-firmware", "kernel"
 INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL)
 _ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL))
 
+# Windows of npu_upgrade_window, in the time zone of Run.window. A simulation begins there at 22:13:20: one that is open, one that is
+# closed, those that open and close soon, one that is open for a moment.
+WINDOWS = ("22:00-06:00", "06:00-22:00", "22:14-06:00", "22:16-06:00", "20:00-22:14", "20:00-22:16", "22:15-22:16")
+
 KINDS = ("upgrade", "upgrade", "upgrade", "upgrade", "rollback", "rollback", "heal", "heal", "install", "uninstall")
 
 
@@ -75,6 +79,7 @@ class Run:
     max_failures: int = 1
     storm_percent: int = 100
     jobs: bool = False  # npu_upgrade_wait_for_jobs: pods may end by themselves first
+    window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
 
 
 @dataclasses.dataclass(frozen=True)
@@ -161,7 +166,7 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    return _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed))))
+    return _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))
 
 
 def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
@@ -214,6 +219,14 @@ def _settings(dice: random.Random, schedule: Schedule) -> Schedule:
         incidents=schedule.incidents + new,
         faults=schedule.faults + refused,
     )
+
+
+def _windows(dice: random.Random, schedule: Schedule) -> Schedule:
+    """Also of recoveries, which they do not bind."""
+    if dice.random() >= 0.15:
+        return schedule
+    runs = tuple(dataclasses.replace(run, window=dice.choice(("", *WINDOWS))) for run in schedule.runs)
+    return dataclasses.replace(schedule, runs=runs)
 
 
 def _anything(dice: random.Random, seed: int) -> Schedule:

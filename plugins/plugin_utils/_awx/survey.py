@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, resolve
 
 # What AWX's own form begins with.
 _TEXT_LENGTH = 1024
@@ -81,6 +81,11 @@ def _answer(name: str, item: dict[str, Any], value: Any) -> str | int:
         if number is None or number < item.get("min", number) or number > item.get("max", number):
             raise _wrong(name, value, _bounds(item))
         return number
+    if name in argument_specs.NUMBERS_OR_PERCENTAGES:
+        try:
+            return str(resolve.number_or_percentage(name, value))
+        except TypeError:
+            raise _wrong(name, value, resolve.NUMBER_OR_PERCENTAGE) from None
     return str(value)
 
 

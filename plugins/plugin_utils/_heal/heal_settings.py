@@ -37,6 +37,7 @@ def check_variables(hosts: Iterable[AskedHost]) -> None:
 def plan(params: Mapping[str, Any], nodes: Iterable[Any], now: float) -> recovery_plan.HealPlan:
     """The plan of recoveries for Node objects, with a module's options ``hosts``, ``heal_settings`` and perhaps ``settings``."""
     auto = resolve.settings("npu_heal", params["heal_settings"])["auto"]
-    max_age = resolve.settings("npu_upgrade", params.get("settings"))["approval_max_age"]
+    upgrade = resolve.settings("npu_upgrade", params.get("settings"))
     by_name = {node["metadata"]["name"]: node for node in nodes}
-    return recovery_plan.make(params["hosts"], by_name, guards_of(params["heal_settings"]), now, auto, max_age)
+    max_age, max_parallel = upgrade["approval_max_age"], upgrade["max_parallel"]
+    return recovery_plan.make(params["hosts"], by_name, guards_of(params["heal_settings"]), now, auto, max_age, max_parallel)

@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.max_parallel import MaxParallel
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
     BLOCKED,
@@ -74,12 +75,13 @@ class UnhealthyNode:
 
 
 class HealPlan:
-    """``storm``: the sentence about one, or None."""
+    """``storm``: the sentence about one, or None; ``slots``: what recoveries share with upgrades."""
 
     def __init__(
-        self, entries: list[UnhealthyNode], storm: str | None, fleet: int, guards: recovery_guards.Guards, now: float
+        self, entries: list[UnhealthyNode], storm: str | None, slots: MaxParallel, guards: recovery_guards.Guards, now: float
     ) -> None:
-        self.entries, self.storm, self._fleet, self._guards, self._now = entries, storm, fleet, guards, now
+        self.entries, self.storm, self._slots, self._guards, self._now = entries, storm, slots, guards, now
+        self._fleet = slots.fleet
 
     @property
     def due(self) -> list[UnhealthyNode]:
@@ -97,6 +99,7 @@ class HealPlan:
         return {
             "hosts": {entry.host: entry.result(self._now) for entry in self.entries if entry.host},
             "order": [entry.host for entry in self.due],
+            "max_parallel": self._slots.number,
             "pace": pace(self._guards.max_parallel),
             "look_at": [entry.host for entry in self.entries if entry.host and entry.verdict not in (SKIPPED, IN_UPGRADE)],
             "storm": self.storm,
@@ -152,8 +155,10 @@ def make(
     now: float,
     auto: bool = False,
     approval_max_age: float = 0,
+    max_parallel: int | str = 1,
 ) -> HealPlan:
-    """The HealPlan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name."""
+    """The HealPlan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name;
+    ``max_parallel``: that of upgrades."""
     by_node = {(host.get("config") or {}).get("node_name") or host["name"]: host for host in hosts}
     entries, twins = [], node_identity.twins(nodes)
     for name in sorted(nodes):
@@ -168,8 +173,7 @@ def make(
         if name in twins and entry.verdict in (RECOVER, maintenance_outcome.AWAITING):
             entry.verdict, entry.reason = BLOCKED, sentence(twins[name])
         entries.append(entry)
-    fleet = [node for node in nodes.values() if kube_client.LABEL_PRESENT in kube_client.labels(node)]
-    return HealPlan(entries, guards.storm(nodes.values(), now), len(fleet), guards, now)
+    return HealPlan(entries, guards.storm(nodes.values(), now), MaxParallel.of(max_parallel, nodes.values()), guards, now)
 
 
 def _concerns(node: Object) -> bool:

@@ -190,6 +190,7 @@ class Beginning:
             self._adoption.adopt_trial(view, lost=False)
             return None
         self._purpose.check_host(self._log.node, view)
+        self._check_window()
         halted = self._wait_for_slot(view)
         if halted:
             return self._work.outcome(HALTED, halted)
@@ -248,8 +249,15 @@ class Beginning:
         if self._request.failure:
             raise NotDue(FAILED, self._request.failure)
 
+    def _check_window(self) -> None:
+        """Raise NotDue outside of the window. Approvals are asked for at any time, to be there when it opens."""
+        closed = self._work.outside_window()
+        if closed:
+            raise NotDue(DEFERRED, closed)
+
     def _first_change(self, node: Object, view: View) -> Change:
         self._check_due(node)
+        self._check_window()
         generation = max(maintenance_record.last(node).get("generation", 0), view["generation"]) + 1
         before = {"version": view["loaded_version"], "release": view["good"] or view["driver"]}
         last, now = maintenance_record.last(node), self._log.now()
@@ -299,6 +307,7 @@ class Beginning:
             if looked is None or now - looked >= LOOK:
                 # Another run may have begun with this very node.
                 self._check_due(self._log.look())
+                self._check_window()
                 looked = now
             if why != told or now - when >= TELL:
                 self._work.say("waits for its turn: %s" % why)

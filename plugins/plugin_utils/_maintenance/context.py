@@ -21,8 +21,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import D
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, node_log, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, max_parallel, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
@@ -68,6 +69,10 @@ class Uncordoned(Exception):
 
 class Skipped(NpuError):
     """Somebody wants the node left out after all."""
+
+
+class OutsideWindow(NpuError):
+    """The node is not cordoned yet, and no maintenance may begin now."""
 
 
 class Withdrawn(NpuError):
@@ -141,19 +146,23 @@ class MaintenancePolicy:
     approval_max_age: int
     heartbeat_limit: int
     retry: bool = False  # whether what failed before is tried again
+    window: Window = Window()  # when it may begin
 
     @classmethod
-    def of(cls, settings: Mapping[str, Any], auto: bool | None = None) -> MaintenancePolicy:
-        """From the complete settings of the role npu_upgrade. ``auto``: that of a recovery, where it is one."""
+    def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
+        """From the complete settings of the role npu_upgrade, with the plan's number where max_parallel is a percentage. ``auto``:
+        that of a recovery, where it is one; ``recovers``: whether it is."""
         return cls(
             auto=settings["auto"] if auto is None else auto,
-            max_parallel=settings["max_parallel"],
+            max_parallel=max_parallel.number_of(settings["max_parallel"]),
             reboot_timeout=settings["reboot"]["timeout"],
             max_failures=settings["max_failures"],
             approval_wait=settings["approval_wait"],
             approval_max_age=settings["approval_max_age"],
             heartbeat_limit=settings["heartbeat_limit"],
             retry=settings["retry"],
+            # A wedged node serves no pod, so its reboot disturbs no more by day than by night.
+            window=Window() if recovers else Window.of(settings["window"]),
         )
 
 
@@ -381,6 +390,10 @@ class Work:
         )
         if why is not None:
             raise maintenance_slots.NotYet("Its slot was released because this run showed no heartbeat for a while: %s." % why)
+
+    def outside_window(self) -> str | None:
+        """Why no maintenance may begin now, or None. By the clock of the cluster, which all controllers share."""
+        return self.policy.window.refusal(self.clock.now())
 
     # --- writing ---
 

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     Outdated,
+    OutsideWindow,
     Skipped,
     Uncordoned,
     Withdrawn,
@@ -91,6 +92,7 @@ _MEANINGS: dict[type[Exception], Meaning] = {
     Recovered: Meaning(_give_back(ANSWERS), _give_back(ANSWERS)),
     Withdrawn: Meaning(_give_back(AWAITING), _give_back(AWAITING)),
     Skipped: Meaning(_give_back(DEFERRED), _give_back(DEFERRED)),
+    OutsideWindow: Meaning(_give_back(DEFERRED), _give_back(DEFERRED)),
     # Other nodes come first.
     maintenance_slots.Halted: Meaning(_give_back(HALTED), _give_back(HALTED)),
     maintenance_slots.NotYet: Meaning(_give_back(DEFERRED), _give_back(DEFERRED)),

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     MOST_RETURNS,
     Course,
     Invalid,
+    OutsideWindow,
     Work,
     check_skip,
 )
@@ -47,6 +48,9 @@ def cordon(work: Work) -> Outcome | None:
         return Ending(work).give_back(DEFERRED, "Not cordoned: %s." % text.rstrip("."), results)
 
     def decide(node: Object, record: Record) -> Change:
+        closed = work.outside_window()
+        if closed:
+            raise OutsideWindow(closed)
         work.request.purpose.check_still_due(node)
         check_skip(node)
         # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's. One of ours whose

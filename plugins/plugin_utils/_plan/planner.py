@@ -31,6 +31,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import dr
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.max_parallel import MaxParallel
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
@@ -72,9 +73,15 @@ def make(
     room = Room(snapshot)
     rollout_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
     rollout_order.arrange(entries, settings.canary)
-    estimate = rollout_estimate.total(entries, settings.max_parallel)
-    notes = _cluster_notes(entries, snapshot, slots, settings) + component_plan.notes
-    plan = RolloutPlan(entries, cluster_reasons, notes, slots["halted"], estimate, settings, room.totals, component_plan)
+    max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
+    estimate = rollout_estimate.total(entries, max_parallel.number)
+    notes = _cluster_notes(entries, snapshot, slots, max_parallel.number) + component_plan.notes
+    window = settings.window.state(lookups.now)
+    if window:
+        notes.append(window.told(None if estimate is None else lookups.now + estimate))
+    plan = RolloutPlan(
+        entries, cluster_reasons, notes, slots["halted"], estimate, settings, max_parallel, room.totals, component_plan, window
+    )
     if plan.held and plan.of(IN_FLIGHT, ON_TRIAL):
         notes.append("while it is halted, this run only continues nodes already in maintenance")
     elif plan.halted and plan.held:
@@ -93,9 +100,7 @@ def _unknown_variables(checked: Sequence[CheckedHost]) -> list[str]:
     return ["%s (%s)" % (sentence, ", ".join(names[:3])) for sentence, names in found.items()]
 
 
-def _cluster_notes(
-    entries: Sequence[PlannedNode], snapshot: FleetSnapshot, slots: dict[str, Any], settings: RolloutSettings
-) -> list[str]:
+def _cluster_notes(entries: Sequence[PlannedNode], snapshot: FleetSnapshot, slots: dict[str, Any], max_parallel: int) -> list[str]:
     notes = []
     mine = {entry.node_name for entry in entries}
     # With --limit, for instance.
@@ -113,6 +118,6 @@ def _cluster_notes(
         notes.append(snapshot.claims.problem)
     if slots["holders"]:
         notes.append("in maintenance now: %s" % ", ".join(sorted(slots["holders"])))
-        if slots["max"] != settings.max_parallel:
+        if slots["max"] != max_parallel:
             notes.append("another run works with npu_upgrade_max_parallel=%d" % slots["max"])
     return notes

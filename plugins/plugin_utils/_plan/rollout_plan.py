@@ -10,12 +10,14 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import WindowState
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.component_order import ComponentPlan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_settings import RolloutSettings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.max_parallel import MaxParallel
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
     AWAITING,
@@ -43,12 +45,15 @@ class RolloutPlan:
         halted: dict[str, Any] | None,
         estimate: int | None,
         settings: RolloutSettings,
+        max_parallel: MaxParallel,
         capacity: dict[str, dict[str, int]],
         components: ComponentPlan | None = None,
+        window: WindowState | None = None,
     ) -> None:
         self.entries, self.cluster_reasons, self.cluster_notes = entries, cluster_reasons, cluster_notes
         self.halted, self.estimate, self.settings, self.capacity = halted, estimate, settings, capacity
-        self.components = components or ComponentPlan()
+        self.window = window  # None: it is always open
+        self.max_parallel, self.components = max_parallel, components or ComponentPlan()
 
     def of(self, *verdicts: str) -> list[PlannedNode]:
         return [entry for entry in self.entries if entry.verdict in verdicts]
@@ -62,6 +67,11 @@ class RolloutPlan:
     def held(self) -> bool:
         """Whether a halt keeps this run from beginning with a node. What is in maintenance already, it finishes."""
         return maintenance_halt.binds(self.halted, self.settings.reason) and not self.settings.clear_halt
+
+    @property
+    def closed(self) -> bool:
+        """Whether the window keeps this run from beginning with a node. What is in maintenance already, it finishes."""
+        return self.window is not None and not self.window.open
 
     @property
     def deferred(self) -> list[PlannedNode]:
@@ -84,8 +94,9 @@ class RolloutPlan:
             "order": ordered,
             "in_flight": [entry.node_name for entry in self.of(IN_FLIGHT, ON_TRIAL)],
             "deferred": [entry.name for entry in self.deferred],
-            "max_parallel": self.settings.max_parallel,
-            "pace": pace(self.settings.max_parallel),
+            "max_parallel": self.max_parallel.number,
+            "pace": pace(self.max_parallel.number),
+            "window": self.window and self.window.result(),
             "park": self.park,
             "estimate_seconds": self.estimate,
             "capacity": self.capacity,
@@ -115,9 +126,10 @@ class RolloutPlan:
     @property
     def park(self) -> list[str]:
         """The resources whose workloads are to be parked: those of the nodes that begin without waiting for people."""
-        verdicts = (IN_FLIGHT,) if self.held else (IN_FLIGHT, READY)
+        barred = self.held or self.closed
+        verdicts = (IN_FLIGHT,) if barred else (IN_FLIGHT, READY)
         begin = [entry for entry in self.of(*verdicts) if not entry.later] if self.settings.park else []
-        begin += self.deferred if self.settings.park and self.settings.auto and not self.held else []
+        begin += self.deferred if self.settings.park and self.settings.auto and not barred else []
         return node_offers.resources(entry.facts for entry in begin)
 
     @property
@@ -145,6 +157,10 @@ class RolloutPlan:
         )
         parts = ["%d %s" % (len(self.of(verdict)), word) for verdict, word in words if self.of(verdict)]
         text = ", ".join([text] + parts)
+        if due and self.max_parallel.told:
+            text += ", " + self.max_parallel.told
+        if due and self.closed:
+            text += ", none begins before the maintenance window opens"
         if due and self.estimate is not None:
             text += "; about %s" % duration(self.estimate)
         elif due:

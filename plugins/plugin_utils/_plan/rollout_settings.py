@@ -12,6 +12,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, firmware_package
@@ -28,12 +29,13 @@ class RolloutSettings:
     reason: str
     auto: bool
     approval_max_age: int  # seconds; 0 = without limit
-    max_parallel: int
+    max_parallel: int | str  # 10%: of all NPU nodes of the cluster, see _record.max_parallel
     retry: bool
     park: bool  # whether npu_upgrade_workloads says so
     canary: bool
     clear_halt: bool
     allow_older: bool
+    window: Window = Window()
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], reason: str = REASONS[0]) -> RolloutSettings:
@@ -42,6 +44,7 @@ class RolloutSettings:
             policy=DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"]),
             reason=reason,
             park=settings["workloads"] == "park",
+            window=Window.of(settings["window"]),
             **{
                 name: settings[name]
                 for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt", "allow_older")

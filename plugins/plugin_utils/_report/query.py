@@ -34,6 +34,7 @@ KEYS = {
     "plan": (
         "capacity", "cluster_notes", "cluster_reasons", "components", "counts", "deferred", "due_nodes", "estimate_seconds",
         "green", "halted", "in_flight", "max_parallel", "nodes", "order", "park", "problem", "reason", "settled_nodes", "summary",
+        "window",
     ),
     "report": (
         "approve", "components", "ended", "from", "go_on", "halted", "nodes", "reason", "run", "seconds", "started", "to",

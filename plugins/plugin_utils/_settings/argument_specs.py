@@ -40,6 +40,9 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_upgrade_heartbeat_limit": (1, None),
 }
 
+# Nor have they a type for a number or a percentage: a whole number of 0 or more, or 1% to 100%. Their type is raw.
+NUMBERS_OR_PERCENTAGES = frozenset({"npu_upgrade_max_parallel"})
+
 # An option as Ansible documents it: type, description, default, choices, elements, options.
 Option = dict[str, Any]
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from ansible.module_utils.common.validation import check_type_bool, check_type_d
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
+
+NUMBER_OR_PERCENTAGE = "a whole number, 0 or more, or a percentage, 1% to 100%"
+_PERCENTAGE = re.compile(r"([1-9][0-9]?|100)%\Z")
 
 
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -47,13 +51,15 @@ def _value(name: str, option: argument_specs.Option, value: Any) -> Any:
         return _dictionary(name, option, value)
     if kind == "list":
         return _list(name, option, value)
-    if kind == "raw":
+    if kind == "raw" and name not in argument_specs.NUMBERS_OR_PERCENTAGES:
         return value
     try:
         if kind == "bool":
             return check_type_bool(value)
         if kind == "int":
             return _number(name, value)
+        if kind == "raw":
+            return number_or_percentage(name, value)
         text = check_type_str(value, allow_conversion=not isinstance(value, (Mapping, list)))
     except TypeError:
         raise NpuError("%s is %r; it must be %s" % (name, value, _meaning(name, option)))
@@ -73,6 +79,16 @@ def _number(name: str, value: Any) -> int:
     return number
 
 
+def number_or_percentage(name: str, value: Any) -> int | str:
+    """The value of one of the variables that may be either. Raises TypeError, see NUMBER_OR_PERCENTAGE."""
+    text = value.strip() if isinstance(value, str) else ""
+    if not text.endswith("%"):
+        return _number(name, value)
+    if not _PERCENTAGE.match(text):
+        raise TypeError
+    return text
+
+
 def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[str, Any]:
     try:
         given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
@@ -85,15 +101,25 @@ def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[st
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
 
 
-def _list(name: str, option: argument_specs.Option, value: Any) -> list[dict[str, Any]]:
-    """Of dictionaries; as JSON text from a command line."""
+def _list(name: str, option: argument_specs.Option, value: Any) -> list[Any]:
+    """Of dictionaries, or of choices; as JSON text from a command line."""
     try:
         entries = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         entries = None
+    if "choices" in option:
+        return _choices(name, option["choices"], value if entries is None else entries)
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise NpuError("%s is %r; it must be a list of mappings with %s" % (name, value, ", ".join(option["options"])))
     return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
+
+
+def _choices(name: str, choices: list[str], value: Any) -> list[str]:
+    """Or as text with commas."""
+    found = [text.strip() for text in value.split(",")] if isinstance(value, str) else value
+    if not isinstance(found, Sequence) or any(entry not in choices for entry in found):
+        raise NpuError("%s is %r; it must be a list of %s" % (name, value, ", ".join(choices)))
+    return list(found)
 
 
 def _meaning(name: str, option: argument_specs.Option) -> str:
@@ -101,6 +127,8 @@ def _meaning(name: str, option: argument_specs.Option) -> str:
         return " or ".join(option["choices"])
     if option["type"] == "bool":
         return "true or false"
+    if option["type"] == "raw":
+        return NUMBER_OR_PERCENTAGE
     if option["type"] != "int":
         return "text"
     least, most = argument_specs.range_of(name)

@@ -591,7 +591,14 @@ def test_what_the_guide_launches_over_the_api_is_accepted():
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"npu_upgrade_retry": True}, {"npu_upgrade_retry": ""}, {"npu_upgrade_max_parallel": "2"}, {"npu_driver_version": ""}]
+    "wrong",
+    [
+        {"npu_upgrade_retry": True},
+        {"npu_upgrade_retry": ""},
+        {"npu_upgrade_max_parallel": 2},
+        {"npu_upgrade_max_failures": "2"},
+        {"npu_driver_version": ""},
+    ],
 )
 def test_what_the_guide_says_that_awx_refuses(wrong):
     assert awx_rules.answer_problems(npu_survey(SURVEYS["driver rollout"], QUESTIONS), {**answers_of_the_guide(), **wrong})

@@ -25,6 +25,7 @@ def test_the_plan_says_how_many_nodes_go_at_once(tmp_path, playbook, max_paralle
         "hosts": {name: dict(planned(name), node=name, chips=8, to={}, other_kernels=[]) for name in NODES},
         "order": ["npu-b", "npu-a"],
         "pace": pace(max_parallel),
+        "max_parallel": 7,
         "due_versions": {},
         **dict.fromkeys(("deferred", "due_nodes", "settled_nodes", "park", "look_at", "in_flight", "table"), []),
         **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
@@ -46,3 +47,5 @@ def test_the_plan_says_how_many_nodes_go_at_once(tmp_path, playbook, max_paralle
     begun = list(dict.fromkeys(host for host, _arguments in scripted.calls("npu_maintenance")))
     assert begun == plan["order"], done.stdout
     assert done.stdout.count("PLAY [%s]" % play) == batches, done.stdout
+    # Of the plan, and not of the variables: a percentage is one of the whole cluster.
+    assert {arguments["settings"]["max_parallel"] for _host, arguments in scripted.calls("npu_maintenance")} == {7}

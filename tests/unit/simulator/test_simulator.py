@@ -12,7 +12,7 @@ import pytest
 
 from simulator import defects
 from simulator.invariants import Violation
-from simulator.schedule import CALL_FAULTS, INCIDENTS, REFUSALS, Fault, Incident, Run, Schedule, Workload, make
+from simulator.schedule import CALL_FAULTS, INCIDENTS, REFUSALS, WINDOWS, Fault, Incident, Run, Schedule, Workload, make
 from simulator.shrink import shortest
 from simulator.simulation import simulate
 
@@ -53,7 +53,7 @@ def test_what_happens_is_seen():
     ]
     cases += [
         dataclasses.replace(calm, runs=(dataclasses.replace(calm.runs[0], **changes),))
-        for changes in ({"newer": True}, {"jobs": True}, {"skew": 3600.0, "auto": False})
+        for changes in ({"newer": True}, {"jobs": True}, {"window": "06:00-22:00"}, {"skew": 3600.0, "auto": False})
     ]
     cases += [dataclasses.replace(calm, bad=("node-a",), chatty=True)]
     for case in cases:
@@ -65,6 +65,7 @@ def test_nothing_is_the_same_everywhere():
     drawn = [make(seed) for seed in range(400)]
     runs = [run for schedule in drawn for run in schedule.runs]
     assert {run.newer for run in runs} == {run.jobs for run in runs} == {True, False}
+    assert {run.window for run in runs} == {"", *WINDOWS}
     assert {run.max_failures for run in runs} == {0, 1, 2} and len({run.storm_percent for run in runs}) > 1
     kinds = {entry.kind for schedule in drawn for entry in (*schedule.faults, *schedule.incidents)}
     assert {*CALL_FAULTS, *REFUSALS, *INCIDENTS} <= kinds

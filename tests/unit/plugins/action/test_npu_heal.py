@@ -81,3 +81,21 @@ def test_a_watch_whose_credentials_are_refused_ends(wedged):
         with pytest.raises(NpuError, match="The watch stops: .*does not accept the credentials"):
             act(wedged, npu_heal_watch, heal_settings={"watch_interval": 1})
     assert wedged.requests.count(("GET", NODES)) >= 1 + 3
+
+
+@pytest.mark.parametrize(("max_parallel", "most"), [(2, 2), (0, 3), ("1%", 3)])
+def test_a_watch_leaves_a_percentage_to_the_runs_that_it_starts(wedged, monkeypatch, max_parallel, most):
+    seen = []
+
+    class Watch:
+        def __init__(self, *arguments):
+            seen.append(arguments[-1])
+
+        def run(self, _more):
+            pass
+
+    monkeypatch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
+    monkeypatch.setattr(npu_heal_watch.context, "CLIARGS", {})
+    monkeypatch.setattr(npu_heal_watch.heal_watch, "Watch", Watch)
+    act(wedged, npu_heal_watch, settings={"max_parallel": max_parallel}, heal_settings={"max_parallel": 3})
+    assert seen == [most]

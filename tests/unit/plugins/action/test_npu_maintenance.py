@@ -170,3 +170,9 @@ def test_without_hooks_one_call_is_all(api, host):
 def test_with_a_hook_it_stops_there(api, host):
     done = act(api, until="hook", settings={"auto": "true", "hook_before": "b.yml"})
     assert done["outcome"] == "under-way" and not host.calls
+
+
+def test_a_percentage_of_the_cluster_is_none_of_one_node(api, host):
+    with pytest.raises(NpuError, match="max_parallel is 50%.*Give the max_parallel that npu_plan or npu_heal returned"):
+        act(api, settings={"auto": "true", "max_parallel": "50%"})
+    assert not host.calls

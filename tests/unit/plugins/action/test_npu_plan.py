@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action import npu_plan
 from ansible_collections.npuops.ascend.plugins.action.npu_plan import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -96,10 +97,17 @@ def test_every_option_may_be_a_string_and_an_empty_one_is_the_default(api, regis
     assert result["max_parallel"] == 2
 
 
+@pytest.mark.parametrize(("forks", "told"), [(1, True), (2, False)])
+def test_too_few_forks_are_a_note(api, registry, monkeypatch, forks, told):
+    monkeypatch.setattr(npu_plan.context, "CLIARGS", {"forks": forks})
+    assert any("add --forks 2" in note for note in run(api, registry, max_parallel=2)["cluster_notes"]) is told
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"max_parallel": "many"}, "npu_upgrade_max_parallel is 'many'; it must be a whole number, 0 or more"),
+        ({"max_parallel": "150%"}, "npu_upgrade_max_parallel is '150%'; it must be .* or a percentage, 1% to 100%"),
         ({"auto": "perhaps"}, "npu_upgrade_auto is 'perhaps'"),
         ({"workloads": "stop"}, "npu_upgrade_workloads is 'stop'; it must be leave or park"),
         ({"on_blocked": "ignore"}, "npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer"),

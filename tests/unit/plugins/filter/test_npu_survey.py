@@ -33,6 +33,8 @@ def test_types_are_those_of_the_role():
     assert (asked["npu_upgrade_auto"]["type"], asked["npu_upgrade_auto"]["choices"]) == ("multiplechoice", "true\nfalse")
     assert asked["npu_upgrade_on_blocked"]["choices"] == "refuse\ndefer"
     assert asked["npu_validate_timeout"]["type"] == "integer"
+    # It may be a percentage.
+    assert asked["npu_upgrade_max_parallel"]["type"] == "text"
 
 
 def test_what_is_not_answered_is_not_passed_on():
@@ -46,7 +48,7 @@ def test_what_is_not_answered_is_not_passed_on():
 def test_bounds():
     asked = items()
     # null would be a bound of 0 to AWX's form.
-    assert "max" not in asked["npu_upgrade_max_parallel"]
+    assert "max" not in asked["npu_validate_timeout"]
     assert (asked["npu_heal_storm_percent"]["min"], asked["npu_heal_storm_percent"]["max"]) == (0, 100)
 
 
@@ -65,13 +67,13 @@ def test_defaults_become_answers():
             "npu_driver_version": "25.5.1",
             "npu_upgrade_auto": True,
             "npu_upgrade_on_blocked": "defer",
-            "npu_upgrade_max_parallel": "2",
+            "npu_upgrade_max_parallel": 2,
         }
     )
     assert asked["npu_driver_version"]["default"] == "25.5.1"
     assert asked["npu_upgrade_auto"]["default"] == "true"
     assert asked["npu_upgrade_on_blocked"]["default"] == "defer"
-    assert asked["npu_upgrade_max_parallel"]["default"] == 2
+    assert asked["npu_upgrade_max_parallel"]["default"] == "2"
     assert asked["npu_validate_timeout"]["default"] == ""
 
 

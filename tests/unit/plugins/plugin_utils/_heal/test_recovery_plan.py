@@ -300,3 +300,10 @@ def test_what_status_says():
     assert (
         told.startswith("recovery: awaiting-approval. Its reboot is not approved") and "It was rebooted once within a day" in told
     )
+
+
+@pytest.mark.parametrize(("max_parallel", "number"), [(1, 1), (0, 0), ("10%", 2)])
+def test_the_slots_that_it_shares_with_upgrades_are_a_number(max_parallel, number):
+    fleet = {"npu-%d" % place: node("npu-%d" % place) for place in range(20)}
+    made = recovery_plan.make([], fleet, guards_of({}), NOW, max_parallel=max_parallel)
+    assert made.result()["max_parallel"] == number

@@ -64,6 +64,14 @@ def test_strings_become_what_they_mean():
         ("max_parallel", -1, "npu_upgrade_max_parallel is -1; it must be a whole number, 0 or more"),
         ("max_parallel", True, "npu_upgrade_max_parallel is True; it must be a whole number, 0 or more"),
         ("max_parallel", 1.5, "npu_upgrade_max_parallel is 1.5; it must be a whole number, 0 or more"),
+        *(
+            (
+                "max_parallel",
+                value,
+                "npu_upgrade_max_parallel is %r; it must be a whole number, 0 or more, or a percentage, 1%% to 100%%" % value,
+            )
+            for value in ("0%", "101%", "10 %", "2.5%", "-5%", "%", "010%")
+        ),
         ("max_parallel", [1], r"npu_upgrade_max_parallel is \[1\]; it must be a whole number"),
         ("heartbeat_limit", "0", "npu_upgrade_heartbeat_limit is '0'; it must be a whole number, 1 or more"),
         ("on_blocked", "ignore", "npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer"),
@@ -80,6 +88,11 @@ def test_strings_become_what_they_mean():
 def test_what_makes_no_sense_is_refused_by_name(name, value, message):
     with pytest.raises(NpuError, match=message):
         settings(**{name: value})
+
+
+@pytest.mark.parametrize(("given", "value"), [("10%", "10%"), (" 100% ", "100%"), ("1%", "1%"), ("10", 10), (3, 3)])
+def test_how_many_at_once_may_be_a_percentage(given, value):
+    assert settings(max_parallel=given)["max_parallel"] == value
 
 
 def test_a_share_has_two_ends():
