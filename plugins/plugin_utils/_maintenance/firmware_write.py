@@ -21,9 +21,7 @@ def write(work: Work, release: str | None) -> str | None:
     if not same_driver(release, work.request.release) or wanted != work.request.firmware:
         return _leave(work, wanted)
     # After a power loss it may have booted just now: npu-smi works only with the driver.
-    why = work.host.wait_driver()[1]
-    if why:
-        return "the firmware %s was not written: %s" % (wanted, why)
+    work.host.wait_boot_unit()
     try:
         answer = work.host.write_firmware(release, wanted, work.policy.retry)
     except maintenance_host_side.HostUnreachable:

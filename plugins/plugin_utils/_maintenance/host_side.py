@@ -185,6 +185,16 @@ class HostSide:
                 self._say("waits for the driver")
                 said = True
 
+    def wait_boot_unit(self) -> None:
+        """Wait while the boot unit loads the driver. Whether that works is not asked: chips that hang are no reason to wait."""
+        deadline, said = self._clock.monotonic() + READY_LIMIT, False
+        while self.view(READY_WAIT if said else None)["unit"] == "activating" and self._clock.monotonic() < deadline:
+            if said:
+                self._clock.sleep(POLL)
+            else:
+                self._say("waits for the driver")
+                said = True
+
     def write_firmware(self, release: str, version: str, again: bool) -> FirmwareAnswer:
         """Write the firmware of the release, which must have that version, into the chips, and wait until it is written.
 
