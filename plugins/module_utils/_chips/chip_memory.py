@@ -38,8 +38,12 @@ def read(path=PATH):
         return {}
     if not isinstance(found, dict) or len(found) > _MOST:
         return {}
+    return found if all(_ADDRESS.fullmatch(at) and _is_count(count) for at, count in found.items()) else {}
+
+
+def _is_count(value):
     # True and 1.0 are equal to 1.
-    return found if all(_ADDRESS.fullmatch(at) and type(count) is int and count in (1, 2) for at, count in found.items()) else {}
+    return isinstance(value, int) and not isinstance(value, bool) and value in (1, 2)
 
 
 def has(chips, path=PATH):

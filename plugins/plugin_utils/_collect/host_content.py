@@ -63,7 +63,10 @@ def _content(encoded: Any, most: int) -> Any:
 
 
 def _check(entry: Any, fields: dict[str, type]) -> None:
-    if not isinstance(entry, dict) or not all(type(entry.get(name)) is kind for name, kind in fields.items()):
+    # True is an int, too.
+    if not isinstance(entry, dict) or not all(
+        isinstance(entry.get(name), kind) and isinstance(entry[name], bool) == (kind is bool) for name, kind in fields.items()
+    ):
         raise _bad("an entry has another form")
 
 

@@ -78,7 +78,8 @@ def _record_again(work: Work, _problem: Problem) -> None:
 
 
 def _drop(work: Work, problem: Problem) -> Outcome | None:
-    assert isinstance(problem, Outdated)
+    if not isinstance(problem, Outdated):
+        raise problem
     return Adoption(work).drop(problem)
 
 
