@@ -93,10 +93,10 @@ class HostPort:
         arguments = {name: value for name, value in arguments.items() if value is not None}
         return self._call("npuops.ascend.npu_trial_boot", dict(arguments, root=self._root))
 
-    def _call(self, module: str, arguments: dict[str, Any], seconds: int = LIMIT) -> dict[str, Any]:
+    def _call(self, module: str, arguments: dict[str, Any], seconds: int | None = None) -> dict[str, Any]:
         """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
         try:
-            result = bounded.call(lambda: self._execute(module, arguments), seconds)
+            result = bounded.call(lambda: self._execute(module, arguments), seconds or LIMIT)
         except (AnsibleConnectionFailure, bounded.TimeIsUp, bounded.Cut) as exc:
             self._reset()
             raise HostUnreachable(one_line(exc))

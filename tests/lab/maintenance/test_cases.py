@@ -329,10 +329,10 @@ def test_several_at_once(idle, team, parallel):
 # --- approval ---
 
 
-def documented(lab, begin: str) -> str:
-    """Run the one command line of the guide that begins so, as it is printed there."""
+def documented(lab, begin: str, version: str = "25.5.1") -> str:
+    """Run the one command line of the guide that begins so, as it is printed there, but for the ``version`` of the driver."""
     guide = (CHECKOUT / "docs" / "upgrade.md").read_text(encoding="utf-8").splitlines()
-    (line,) = (text[2:] for text in guide if text.startswith("$ " + begin))
+    (line,) = (text[2:].replace("25.5.1", version) for text in guide if text.startswith("$ " + begin))
     environ = {**os.environ, "KUBECONFIG": str(lab.kubeconfig), "PATH": f"{lab.state}/bin:{os.environ['PATH']}"}
     return subprocess.run(
         ["bash", "-c", line], env=environ, check=True, capture_output=True, text=True, timeout=PATIENCE, cwd=CHECKOUT
@@ -354,7 +354,7 @@ def test_approval_is_asked_for_and_given(idle):
         assert documented(idle, "kubectl get nodes -l npu.openfuyao.com/driver-upgrade-state").count("npu-") == 3
         events = documented(idle, "kubectl get events -A")
         assert events.count("reason=upgrade") >= 3, events
-        documented(idle, APPROVE_ALL)
+        documented(idle, APPROVE_ALL, version)
         upgrade(idle, ALL, npu_upgrade_auto="false", npu_driver_version=version, npu_upgrade_max_parallel=2)
     assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version, 2) == []
     assert max(len(sight.slots["holders"]) for sight in observer.timeline if sight.kind == "lease") == 2
@@ -364,8 +364,8 @@ def test_approval_is_asked_for_and_given(idle):
 
 
 def test_approval_before_everything(idle):
-    documented(idle, APPROVE_ALL)
     version = target(idle, "npu-a")
+    documented(idle, APPROVE_ALL, version)
     with watch(idle) as observer:
         upgrade(idle, "--limit=npu-a", npu_upgrade_auto=False, npu_driver_version=version)
         approved = {name: node.annotations.get(APPROVAL) for name, node in observer.now().items() if name in NPU_NODES}
