@@ -94,7 +94,7 @@ class ActionModule(ClusterAction):
 
     def _of_host(self, params: dict[str, Any], limit: int, cluster: Gathered) -> Gathered:
         """With the room that the cluster's part has left."""
-        room = limit - sum(len(file["text"].encode("utf-8", "replace")) for file in cluster.files)
+        room = limit - cluster.used
         part = Gathered(room, params["timeout"])
         arguments = {
             "source": params["driver_source"],

@@ -25,3 +25,12 @@ options:
     type: path
     default: /var/lib/Ascend
 """
+
+    TREE = r"""
+options:
+  tree:
+    description:
+      - Path of the driver tree. By default the first that exists of C(/var/lib/Ascend/driver), C(/usr/local/Ascend/driver) and the
+        directory in C(/etc/ascend_install.info).
+    type: path
+"""

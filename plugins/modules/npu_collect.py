@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: npu_collect
 short_description: "Step of a playbook: gather the diagnostic data of a host"
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:

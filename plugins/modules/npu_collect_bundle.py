@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: npu_collect_bundle
 short_description: "Step of a playbook: write a bundle of diagnostic data of one node"
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:

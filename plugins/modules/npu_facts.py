@@ -57,7 +57,6 @@ options:
     type: str
     choices: ["off", warn, strict]
     default: "off"
-    version_added: 0.2.0
   runtime_mode:
     description:
       - How containers are to get their chips. With V(ascend), RV(npu.problems) also says why the host cannot give them by

@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: npu_hccn_info
 short_description: Return the state of the network ports of the chips
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
@@ -24,12 +24,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.driver.tree
 options:
-  tree:
-    description:
-      - Path of the driver tree. By default the first that exists of C(/var/lib/Ascend/driver), C(/usr/local/Ascend/driver) and the
-        directory in C(/etc/ascend_install.info).
-    type: path
   timeout:
     description:
       - Seconds to wait until a call of C(hccn_tool) ends. There are nine calls for each chip.
@@ -199,9 +195,7 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
-    tree = params["tree"]
-    if tree is None:
-        tree = (loaded_driver.preinstalled_root() or loaded_driver.IMAGE_ROOT) + "/driver"
+    tree = loaded_driver.tree(params["tree"])
     try:
         ports = hccn_ports.gather(tree, timeout=params["timeout"], total=params["total_timeout"])
     except NpuError as exc:

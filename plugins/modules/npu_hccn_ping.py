@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: npu_hccn_ping
 short_description: Ping addresses through the network ports of the chips
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.driver.tree
 options:
   pings:
     description: The pings, 64 at most.
@@ -34,11 +35,6 @@ options:
         description: The IPv4 address to ping.
         type: str
         required: true
-  tree:
-    description:
-      - Path of the driver tree. By default the first that exists of C(/var/lib/Ascend/driver), C(/usr/local/Ascend/driver) and the
-        directory in C(/etc/ascend_install.info).
-    type: path
   timeout:
     description: Seconds to wait until a ping ends. After one that does not, no other is made.
     type: int
@@ -112,9 +108,7 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
-    tree = params["tree"]
-    if tree is None:
-        tree = (loaded_driver.preinstalled_root() or loaded_driver.IMAGE_ROOT) + "/driver"
+    tree = loaded_driver.tree(params["tree"])
     pings = [(ping["chip"], ping["address"]) for ping in params["pings"]]
     wrong = ["%d: %s" % (chip, address) for chip, address in pings if not (0 <= chip < 1024 and hccn_output.is_address(address))]
     if wrong or len(pings) > MOST:

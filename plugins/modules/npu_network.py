@@ -8,7 +8,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 module: npu_network
 short_description: "Step of a playbook: judge the network ports of the chips across the fleet"
-version_added: 0.2.0
+version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:

@@ -20,12 +20,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.driver.tree
 options:
-  tree:
-    description:
-      - Path of the driver tree. By default the first that exists of C(/var/lib/Ascend/driver), C(/usr/local/Ascend/driver) and the
-        directory in C(/etc/ascend_install.info).
-    type: path
   timeout:
     description:
       - Seconds to wait until C(npu-smi) ends.
@@ -118,9 +114,7 @@ def main():
         argument_spec={"tree": {"type": "path"}, "timeout": {"type": "int", "default": 30}},
         supports_check_mode=True,
     )
-    tree = module.params["tree"]
-    if tree is None:
-        tree = (loaded_driver.preinstalled_root() or loaded_driver.IMAGE_ROOT) + "/driver"
+    tree = loaded_driver.tree(module.params["tree"])
     try:
         info = NpuSmi(tree, timeout=module.params["timeout"]).info()
     except NpuError as exc:

@@ -60,7 +60,6 @@ options:
     type: str
     choices: ["off", warn, strict]
     default: "off"
-    version_added: 0.2.0
   fail:
     description:
       - Whether the module fails if a check fails. The message lists the failed checks and what to do.

@@ -18,7 +18,7 @@ _CONTROL = {code: "?" for code in [*range(32), *range(127, 160)] if chr(code) no
 
 
 class Gathered:
-    """``files``: [{name, source, cut, text}]; ``left_out``: [{what, why, absent}].
+    """``files``: [{name, source, cut, text}]; ``left_out``: [{what, why, absent}]; ``used``: bytes of all texts so far.
 
     limit: bytes of all texts; seconds: after which nothing more is begun. ``absent`` marks what the host or cluster does not have,
     in contrast to what could not be read.
@@ -28,14 +28,14 @@ class Gathered:
         self.files = []
         self.left_out = []
         self._limit = limit
-        self._used = 0
+        self.used = 0
         self._now = now
         self._deadline = now() + seconds
 
     @property
     def room(self):
         """Bytes that are left."""
-        return max(0, self._limit - self._used)
+        return max(0, self._limit - self.used)
 
     @property
     def seconds(self):
@@ -51,7 +51,7 @@ class Gathered:
         if size > self.room or len(self.files) >= MOST_FILES:
             self.leave_out(source, "the bundle has reached its limit of %d bytes or %d files" % (self._limit, MOST_FILES))
             return
-        self._used += size
+        self.used += size
         self.files.append({"name": name, "source": printable(source), "cut": bool(cut), "text": text})
 
     def leave_out(self, what, why, absent=False):

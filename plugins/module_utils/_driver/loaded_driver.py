@@ -85,6 +85,11 @@ def preinstalled_root(root=IMAGE_ROOT, fs=""):
     return None
 
 
+def tree(given=None):
+    """``given``, or without it the driver tree that this host has, and if it has none, where an image would put it."""
+    return (preinstalled_root() or IMAGE_ROOT) + "/driver" if given is None else given
+
+
 def package_root(root=IMAGE_ROOT, fs=""):
     """The directory in which a .run package installed a driver that still exists, or None. Ignores this collection's ``root``."""
     info = version_info.parse(read_text(fs + "/etc/ascend_install.info") or "")
