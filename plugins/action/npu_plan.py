@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
@@ -63,8 +64,7 @@ class ActionModule(HostsAction):
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         rollout_permissions.check_readable(cluster, params["namespace"])
-        missing: list[tuple[Any, ...]] = []
-        missing += [entry for entry in rollout_permissions.to_carry_out(params["namespace"]) if not cluster.may(*entry)]
+        missing = kube_permissions.missing(cluster, rollout_permissions.to_carry_out(params["namespace"]))
         snapshot = fleet_snapshot.FleetSnapshot.read(
             cluster, _registries(params["hosts"]), params["namespace"], settings.policy.dra_drivers
         )

@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
@@ -64,7 +65,7 @@ class ActionModule(HostsAction):
         needed = install_permissions.to_install(
             namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
         )
-        missing = [permission for permission in needed if not cluster.may(*permission)]
+        missing = kube_permissions.missing(cluster, needed)
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(preflight_report.report([], _may_not(missing)))
         stack, found = params["stack"], stack_checks.look(cluster, namespace)
@@ -73,7 +74,7 @@ class ActionModule(HostsAction):
             for part in mindcluster_stack.PARTS
             for permission in stack_checks.permissions(namespace, stack[part]["enabled"], found[part], policies)
         ]
-        missing += [permission for permission in dict.fromkeys(needed) if not cluster.may(*permission)]
+        missing += kube_permissions.missing(cluster, dict.fromkeys(needed))
         reasons = _may_not(missing)
         reasons += component_checks.agent_reasons(
             params["node_agent"],
@@ -159,7 +160,7 @@ def _pulled(cluster: kube_client.Cluster, params: dict[str, Any], refused: bool)
     return reasons + unable, notes + more
 
 
-def _may_not(missing: Iterable[install_permissions.Permission]) -> list[str]:
+def _may_not(missing: Iterable[kube_permissions.Permission]) -> list[str]:
     return ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
 
 

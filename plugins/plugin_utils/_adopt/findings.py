@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import flags, left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_failure import printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
@@ -79,18 +82,16 @@ class Survey:
 
 def refused(cluster: AnyCluster, found: Iterable[Object]) -> list[str]:
     """Why their DaemonSets cannot be changed, as sentences: by the rights of this user, then by a dry run."""
-    told = []
+    found, told = list(found), []
+    needed = {left_daemonset.label_of(item): _permissions(item) for item in found}
+    missing = kube_permissions.missing(cluster, itertools.chain.from_iterable(needed.values()))
     for item in found:
-        metadata, label = item["metadata"], left_daemonset.label_of(item)
-        missing = [
-            verb
-            for verb in ("get", "patch")
-            if not cluster.may(verb, "daemonsets", "apps", metadata["namespace"], metadata["name"])
-        ]
-        if missing:
+        label = left_daemonset.label_of(item)
+        verbs = [entry[0] for entry in needed[label] if entry in missing]
+        if verbs:
             told.append(
                 "%s: the Kubernetes user may not %s it. docs/controller-access-adopt.yml grants that; docs/access.md tells how to"
-                " adapt it" % (label, " or ".join(missing))
+                " adapt it" % (label, " or ".join(verbs))
             )
             continue
         if left_daemonset.is_held(item, left_daemonset.ASIDE):
@@ -100,6 +101,11 @@ def refused(cluster: AnyCluster, found: Iterable[Object]) -> list[str]:
         except NpuError as exc:
             told.append("%s: a dry run of its change is refused: %s" % (label, one_line(exc.message)))
     return told
+
+
+def _permissions(daemonset: Object) -> list[Permission]:
+    metadata = daemonset["metadata"]
+    return [(verb, "daemonsets", "apps", metadata["namespace"], metadata["name"]) for verb in ("get", "patch")]
 
 
 def _plugin(item: Object, settings: Mapping[str, Any], back: bool, operators: Objects) -> Entry:

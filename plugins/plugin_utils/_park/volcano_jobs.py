@@ -31,7 +31,7 @@ class NoCommands(kube_client.Refused):
 
 
 # What one has to be allowed to do.
-PERMISSIONS = tuple((verb, "commands", _GROUP, None) for verb in ("get", "create", "delete"))
+PERMISSIONS = tuple((verb, "commands", _GROUP, None, None) for verb in ("get", "create", "delete"))
 
 
 def abort(cluster: RetryingCluster, workload: Workload) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.selectors import Selector
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -249,14 +251,14 @@ def _requested(pod_spec: Object) -> set[str]:
     return names
 
 
-def missing_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> list[tuple[str, str, str, None]]:
+def missing_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> list[Permission]:
     """What the Kubernetes user may not do but would have to, to stop the ``workloads`` and start them: [(verb, ...)]."""
     kinds = {workload.kind for workload in workloads}
     names = sorted({(kind.plural, kind.group) for kind in kinds})
-    needed: list[tuple[str, str, str, None]] = [("patch", plural, group, None) for plural, group in names]
+    needed: list[Permission] = [("patch", plural, group, None, None) for plural, group in names]
     if any(kind.by_command for kind in kinds):
         needed += volcano_jobs.PERMISSIONS
-    return [entry for entry in needed if not cluster.may(*entry)]
+    return kube_permissions.missing(cluster, needed)
 
 
 def require_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> None:

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import distrib
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
@@ -105,5 +106,5 @@ def _not_allowed(
     for part, found in stack.items():
         if deploy[part]:
             needed += stack_checks.permissions(namespace, True, found, policies)
-    missing = [kube_client.describe_permission(*entry) for entry in needed if not cluster.may(*entry)]
+    missing = [kube_client.describe_permission(*entry) for entry in kube_permissions.missing(cluster, dict.fromkeys(needed))]
     return "the Kubernetes user may not %s" % ", nor ".join(missing[:3]) if missing else None

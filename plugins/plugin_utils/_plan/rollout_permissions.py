@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE
-
-# (verb, resource, group, namespace or None, name or None)
-Permission = tuple[str, str, str, str | None, str | None]
 
 
 def check_readable(cluster: AnyCluster, namespace: str) -> None:
@@ -23,7 +22,7 @@ def check_readable(cluster: AnyCluster, namespace: str) -> None:
         ("list", "poddisruptionbudgets", "policy", None, None),
         ("get", "leases", "coordination.k8s.io", namespace, LEASE),
     ]
-    missing = [permission for permission in needed if not cluster.may(*permission)]
+    missing = kube_permissions.missing(cluster, needed)
     if missing:
         told = "; ".join("the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing)
         raise NpuError("No plan can be made: %s." % told)

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-
-# (verb, resource, group, namespace or None, name or None)
-Permission = tuple[str, str, str, str | None, str | None]
 
 # What install creates in our namespace: (resource, group).
 _DAEMONSET = ("daemonsets", "apps")

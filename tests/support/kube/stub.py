@@ -90,7 +90,8 @@ class _Server(http.server.ThreadingHTTPServer):
 class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
-    ``denied``: (verb, resource) pairs that access reviews refuse; ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
+    ``denied``: (verb, resource) pairs that access reviews refuse; ``rules``: what tells the status of a review of a namespace's rules;
+    ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
     ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
     ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any; ``ahead``: seconds by which its
     clock is ahead.
@@ -99,6 +100,7 @@ class ApiServer:
     def __init__(self):
         self.objects = {}
         self.denied = set()
+        self.rules = self._all_or_not_told
         self.faults = {}
         self.logs = {}
         self.requests = []
@@ -147,6 +149,8 @@ class ApiServer:
         if path.endswith("/selfsubjectaccessreviews"):
             wanted = body["spec"]["resourceAttributes"]
             return 201, {"status": {"allowed": (wanted["verb"], wanted["resource"]) not in self.denied}}
+        if path.endswith("/selfsubjectrulesreviews"):
+            return 201, {"status": self.rules(body["spec"]["namespace"])}
         if method == "POST":
             self.put(path, body)
             return 201, body
@@ -168,6 +172,11 @@ class ApiServer:
         if method == "PATCH":
             return self._patch(collection, name, body, bool(query.get("dryRun")), query.get("fieldManager", "python"))
         return 200, item
+
+    def _all_or_not_told(self, _namespace):
+        # Rules that grant all but a few things would have to name each that they do grant.
+        everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        return {"incomplete": bool(self.denied), "resourceRules": [] if self.denied else [everything]}
 
     @staticmethod
     def _page(items, query):

@@ -39,7 +39,7 @@ def run(api, hosts=None, **options):
     checked = validator.validate({"hosts": hosts, "host": api.address, "api_key": "token", **options})
     assert not checked.error_messages
     result = ActionModule.act(None, checked.validated_parameters)
-    assert not [request for request in api.requests if request[0] != "GET" and "selfsubjectaccessreviews" not in request[1]]
+    assert not [request for request in api.requests if request[0] != "GET" and "/selfsubject" not in request[1]]
     return result
 
 

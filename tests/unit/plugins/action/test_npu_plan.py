@@ -67,7 +67,7 @@ def writes(api):
     """Requests that could change something; access reviews and dry runs do not."""
     return [
         request for request in api.requests
-        if request[0] != "GET" and not request[1].endswith(("/selfsubjectaccessreviews", "/eviction"))
+        if request[0] != "GET" and not request[1].endswith(("/selfsubjectaccessreviews", "/selfsubjectrulesreviews", "/eviction"))
     ]  # fmt: skip
 
 

@@ -102,8 +102,8 @@ def plan_calls(nodes, pods, monkeypatch):
 
 
 def test_requests_grow_with_pages_not_with_nodes(monkeypatch):
-    assert plan_calls(10, 400, monkeypatch) == {"pods": 8, "nodes": 1, "budgets": 4, "evictions": 200, "others": 6}
-    assert plan_calls(40, 800, monkeypatch) == {"pods": 16, "nodes": 1, "budgets": 8, "evictions": 200, "others": 6}
+    assert plan_calls(10, 400, monkeypatch) == {"pods": 8, "nodes": 1, "budgets": 4, "evictions": 200, "others": 3}
+    assert plan_calls(40, 800, monkeypatch) == {"pods": 16, "nodes": 1, "budgets": 8, "evictions": 200, "others": 3}
 
 
 def test_what_may_not_be_read_is_told_at_once(api):
