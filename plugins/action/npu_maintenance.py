@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from typing import Any
 
@@ -14,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.progress import Progress
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
@@ -33,6 +35,8 @@ HOOK = "hook"
 show_lines_at_once()
 # Ansible loads this file before it starts workers.
 _NOTES = Notes().tell_at_exit()
+_PROGRESS = Progress()
+atexit.register(_PROGRESS.close)
 
 
 class ActionModule(ClusterAction):
@@ -70,6 +74,7 @@ class ActionModule(ClusterAction):
         "pool": {"type": "str"},
         "proved": {"type": "bool", "default": False},
         "in_flight": {"type": "list", "elements": "str", "default": []},
+        "due": {"type": "int", "default": 1},
     }
     _requires_connection = True
 
@@ -92,14 +97,15 @@ class ActionModule(ClusterAction):
         if until == HOOK:
             until = maintenance_cycle.before_hook(settings, params["reason"])
         cycle = self._cycle_of(params, settings)
+        _PROGRESS.begin()
         try:
             result = cycle.run(until)
         except NpuError as exc:
-            _NOTES.end(params["node"])
+            _ended(params["node"], maintenance_outcome.FAILED, params["due"])
             raise NpuError(exc.message, **dict({"outcome": maintenance_outcome.FAILED, "changed": cycle.changed}, **exc.details))
         # Between two calls tasks of the user's run, and the node is in the middle all the same.
         if result["outcome"] != maintenance_outcome.UNDER_WAY:
-            _NOTES.end(params["node"])
+            _ended(params["node"], result["outcome"], params["due"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
@@ -162,6 +168,14 @@ class ActionModule(ClusterAction):
         except (OSError, UnicodeDecodeError) as exc:
             raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
         return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
+
+
+def _ended(node: str, outcome: str, due: int) -> None:
+    _NOTES.end(node)
+    _PROGRESS.end(node, outcome)
+    progress = _PROGRESS.text(due)
+    if progress:
+        Display().display(progress)
 
 
 def _target(given: dict[str, Any]) -> dict[str, Any]:

@@ -150,6 +150,10 @@ options:
     type: list
     elements: str
     default: []
+  due:
+    description: How many nodes this run is to maintain. With more than one, a line at the end of each maintenance shows how many are done.
+    type: int
+    default: 1
 notes:
   - C(max_parallel) in O(settings) must be a whole number. The number that a percentage comes to is
     RV(npuops.ascend.npu_plan#module:max_parallel).
