@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import atexit
 import os
+from collections.abc import Callable
 from typing import Any
 
 from ansible.utils.display import Display
@@ -24,6 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices, webhook
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_process
@@ -49,7 +51,7 @@ class ActionModule(ClusterAction):
         "until": {"type": "str", "choices": [HOOK, *maintenance_cycle.UNTIL], "default": "done"},
         "reason": {
             "type": "str",
-            "choices": [maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON, maintenance_record.RECOVERY_REASON],
+            "choices": list(maintenance_record.REASONS),
             "default": maintenance_record.UPGRADE_REASON,
         },
         "target": {
@@ -75,6 +77,7 @@ class ActionModule(ClusterAction):
         "proved": {"type": "bool", "default": False},
         "in_flight": {"type": "list", "elements": "str", "default": []},
         "due": {"type": "int", "default": 1},
+        "notify": webhook.ARGUMENT,
     }
     _requires_connection = True
 
@@ -101,15 +104,16 @@ class ActionModule(ClusterAction):
         try:
             result = cycle.run(until)
         except NpuError as exc:
-            _ended(params["node"], maintenance_outcome.FAILED, params["due"])
+            self._ended(params, maintenance_outcome.FAILED, exc.message)
             raise NpuError(exc.message, **dict({"outcome": maintenance_outcome.FAILED, "changed": cycle.changed}, **exc.details))
         # Between two calls tasks of the user's run, and the node is in the middle all the same.
         if result["outcome"] != maintenance_outcome.UNDER_WAY:
-            _ended(params["node"], result["outcome"], params["due"])
+            self._ended(params, result["outcome"], result["reason"])
         return dict(result, changed=cycle.changed, msg=result["reason"] or result["outcome"])
 
     def _cycle_of(self, params: dict[str, Any], settings: dict[str, Any]) -> maintenance_cycle.Cycle:
         cluster = kube_client.connect(params)
+        self._cluster_address = cluster.address
         clock = cluster.clock
         recovers = params["reason"] == maintenance_record.RECOVERY_REASON
         purpose = maintenance_cycle.Recovery(guards_of(params["heal_settings"])) if recovers else maintenance_cycle.Upgrade()
@@ -154,9 +158,27 @@ class ActionModule(ClusterAction):
             request,
             maintenance_cycle.MaintenancePolicy.of(settings, auto, recovers),
             clock,
-            _Lines(params["node"], params["reason"]),
+            _Lines(
+                params["node"],
+                params["reason"],
+                lambda sentence: self._notify(params, notices.approval(params["run"], params["reason"], params["node"], sentence)),
+            ),
             self._smoke_pod(params["node"], settings, clock),
         )
+
+    def _ended(self, params: dict[str, Any], outcome: str, why: str | None) -> None:
+        _NOTES.end(params["node"])
+        _PROGRESS.end(params["node"], outcome)
+        progress = _PROGRESS.text(params["due"])
+        if progress:
+            Display().display(progress)
+        if outcome == maintenance_outcome.FAILED:
+            self._notify(
+                params, notices.failure(params["run"], params["reason"], params["node"], outcome, why or "no reason given")
+            )
+
+    def _notify(self, params: dict[str, Any], notice: notices.Notice) -> None:
+        webhook.notify(params["notify"], notice, self._cluster_address, Display().warning)
 
     def _smoke_pod(self, node: str, settings: dict[str, Any], clock: Clock) -> MakeSmokePod | None:
         path, timeout = settings["smoke_pod"], settings["smoke_timeout"]
@@ -168,14 +190,6 @@ class ActionModule(ClusterAction):
         except (OSError, UnicodeDecodeError) as exc:
             raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
         return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
-
-
-def _ended(node: str, outcome: str, due: int) -> None:
-    _NOTES.end(node)
-    _PROGRESS.end(node, outcome)
-    progress = _PROGRESS.text(due)
-    if progress:
-        Display().display(progress)
 
 
 def _target(given: dict[str, Any]) -> dict[str, Any]:
@@ -201,13 +215,18 @@ _NOT_BEGUN = ("", None, maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 class _Lines:
     """One line per step, at once: a result is only shown when its task has ended, which may be half an hour later."""
 
-    def __init__(self, node: str, reason: str) -> None:
+    def __init__(self, node: str, reason: str, ask: Callable[[str], None]) -> None:
+        """``ask(sentence)``: gets the first line of a node that waits for its approval."""
         self._node, self._display = node, Display()
+        self._ask: Callable[[str], None] | None = ask
         self._playbook = "heal" if reason == maintenance_record.RECOVERY_REASON else reason
 
     def __call__(self, step: str, seconds: float, sentence: str) -> None:
         if step not in _NOT_BEGUN:
             _NOTES.begin(self._node, step, self._playbook)
+        if step == maintenance_record.APPROVAL and self._ask:
+            self._ask(sentence)
+            self._ask = None
         minutes, rest = divmod(int(seconds), 60)
         # A label says which step is due. In a line, beside what has happened, it would read as if something were missing.
         shown = step.removesuffix("-required") or "-"

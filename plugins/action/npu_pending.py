@@ -10,7 +10,9 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices, webhook
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
 
@@ -26,10 +28,14 @@ class ActionModule(ClusterAction):
         "settled": {"type": "list", "elements": "str", "default": []},
         "settings": {"type": "dict", "default": {}},
         "namespace": {"type": "str", "default": "npu-operator"},
+        "run": {"type": "str", "default": ""},
+        "reason": {"type": "str", "choices": list(maintenance_record.REASONS), "default": maintenance_record.UPGRADE_REASON},
+        "notify": webhook.ARGUMENT,
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = resolve.settings("npu_upgrade", params["settings"])
+        webhook.Webhook.of(params["notify"])  # one that makes no sense stops the run before anything is changed
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         cleared = None
@@ -57,6 +63,9 @@ class ActionModule(ClusterAction):
             told.append("labels or annotations of %s" % ", ".join(result["nodes"]))
         if told:
             result["msg"] = "; ".join(told)
+        if params["due"] and not self.check_mode:
+            notice = notices.begin(params["run"], params["reason"], params["due"], params["versions"])
+            webhook.notify(params["notify"], notice, cluster.address, _display.warning)
         if self.diff_mode:
             result["diff"] = {key: {change["name"]: change[key] for change in changes} for key in ("before", "after")}
         return result

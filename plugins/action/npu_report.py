@@ -11,7 +11,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices, webhook
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import UP_TO_DATE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import files as report_files
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 
@@ -60,6 +62,7 @@ class ActionModule(ClusterAction):
         },
         "namespace": {"type": "str", "default": "npu-operator"},
         "directory": {"type": "path"},
+        "notify": webhook.ARGUMENT,
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -71,6 +74,8 @@ class ActionModule(ClusterAction):
         report = rollout_report.document(
             rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], components
         )
+        if not self.check_mode and any(node["outcome"] != UP_TO_DATE for node in report["nodes"]):
+            webhook.notify(params["notify"], notices.end(report), cluster.address, self._display.warning)
         files, unwritten = self._write(params["directory"], report)
         problems = [text for text in (report_table.problem(report), unwritten) if text]
         return {

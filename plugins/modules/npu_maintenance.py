@@ -27,6 +27,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
   - npuops.ascend.settings
   - npuops.ascend.heal_settings
+  - npuops.ascend.notify
 attributes:
   check_mode:
     support: partial
@@ -151,7 +152,8 @@ options:
     elements: str
     default: []
   due:
-    description: How many nodes this run is to maintain. With more than one, a line at the end of each maintenance shows how many are done.
+    description:
+      - How many nodes this run is to maintain. With more than one, a line at the end of each maintenance shows how many are done.
     type: int
     default: 1
 notes:

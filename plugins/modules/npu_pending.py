@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.full
   - npuops.ascend.attributes.cluster
   - npuops.ascend.settings
+  - npuops.ascend.notify
 options:
   due:
     description:
@@ -48,6 +49,15 @@ options:
     description: Namespace of the Lease C(npu-maintenance), which stores the halt.
     type: str
     default: npu-operator
+  run:
+    description: ID of this run, for O(notify).
+    type: str
+    default: ""
+  reason:
+    description: What the nodes are due for, for O(notify).
+    type: str
+    choices: [upgrade, rollback, recovery]
+    default: upgrade
 """
 
 EXAMPLES = r"""

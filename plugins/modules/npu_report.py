@@ -21,6 +21,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.notify
 attributes:
   check_mode:
     support: full

@@ -29,7 +29,8 @@ ASKING = ("-k", "--ask-pass", "-K", "--ask-become-pass", "-J", "--ask-vault-pass
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 _WORDS = r"(?:PASSWORD|PASSPHRASE|SECRET|TOKEN|API_?KEY|(?<![A-Z])PASS|(?<![A-Z])PASSWD)S?"
-_SECRET = re.compile(_WORDS + r"\Z", re.IGNORECASE)
+# Who knows the address of a webhook can write into its chat.
+_SECRET = re.compile(r"(?:%s|(?:NOTIFY|WEBHOOK)_URL)\Z" % _WORDS, re.IGNORECASE)
 # As key=value, YAML or JSON. A template finds the value elsewhere.
 _VALUE = re.compile(r"""([\w-]*%s)["']?(?:=|\s*:\s*)(?!["']?\{\{)\S""" % _WORDS, re.IGNORECASE)
 _ACCOUNT_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")

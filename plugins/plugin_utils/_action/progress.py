@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """How far a run is with all of its nodes.
 
-Each node has a process of its own, and the main process knows of tasks, not of nodes. So the workers write how each maintenance ended
-into a file that all of them have open.
+Each node has a process of its own, and the main process knows of tasks, not of nodes. So the workers write how each maintenance
+ended into a file that all of them have open.
 """
 
 from __future__ import annotations

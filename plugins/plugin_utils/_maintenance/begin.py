@@ -358,7 +358,8 @@ class Beginning:
             if not lacks or waited >= self._policy.approval_wait:
                 return lacks
             if not told:
-                self._work.say("waits %d s for its approval: %s" % (self._policy.approval_wait, lacks))
+                waits = "waits %d s for its approval: %s" % (self._policy.approval_wait, lacks)
+                self._work.say(waits, maintenance_record.APPROVAL)
                 told = True
             self._work.still()
             clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))

@@ -33,7 +33,7 @@ LAYERS = {
     ).split(),
     "plugin_utils": (
         "_settings _kube _python _data _network _mindcluster _record _pods _nodes _components _drain _park _withdrawal _maintenance _action _heal"
-        " _package _report _awx _preflight _plan _adopt _agent_image _mirror _collect"
+        " _package _report _notify _awx _preflight _plan _adopt _agent_image _mirror _collect"
     ).split(),
 }
 

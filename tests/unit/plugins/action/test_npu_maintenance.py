@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import res
 from support.fleet.fake_fleet import NEW, OLD
 from support.kube.eviction_stub import PODS, EvictionApi, pod
 from support.kube.stub import node
+from support.webhooks import Webhooks
 
 NODES = "/api/v1/nodes"
 STATE = "npu.openfuyao.com/driver-upgrade-state"
@@ -101,6 +102,22 @@ def test_upgrade(api, host, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "npu-a  00:00  cordon  begins: upgrade from 25.2.0 to 25.5.0"
     assert act(api)["outcome"] == "up-to-date"
+
+
+def test_a_webhook_is_notified_of_an_approval_and_of_a_failure(api, host):
+    with Webhooks() as server:
+        result = act(api, notify={"url": server.url}, settings={"auto": False, "approval_wait": 1})
+        assert result["outcome"] == "awaiting-approval"
+        (asks,) = server.bodies
+        assert asks["event"] == "approval" and "npu.openfuyao.com/approve-reboot" in asks["text"]
+        result = act(api, notify={"url": server.url}, settings={"auto": True}, failure="the hook failed")
+        assert result["outcome"] == "failed"
+        assert server.bodies[-1]["lines"] == ["npu-a: failed: %s" % result["reason"]]
+
+
+def test_how_far_the_run_is(api, host, capsys):
+    assert act(api, settings={"auto": True}, due=2)["outcome"] == "done"
+    assert "1 of 2 nodes done, about 1 min left" in capsys.readouterr().out.splitlines()
 
 
 def test_check_mode(api, host):

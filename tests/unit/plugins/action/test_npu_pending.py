@@ -11,9 +11,11 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_pending import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.kube.stub import node
+from support.webhooks import Webhooks
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -26,11 +28,11 @@ def lease(**holders):
     return {"metadata": {"name": "npu-maintenance", "annotations": {SLOTS: json.dumps(slots)}}}
 
 
-def run(api, check_mode=False):
+def run(api, check_mode=False, **options):
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=False)
     checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)).validate(
-        {"due": [], "settled": ["a"], "host": api.address, "api_key": "token"})  # fmt: skip
+        {"due": [], "settled": ["a"], "host": api.address, "api_key": "token", **options})  # fmt: skip
     assert not checked.error_messages
     return action.act(checked.validated_parameters)
 
@@ -62,3 +64,21 @@ def test_without_a_lease_nothing_is_written(api):
     api.put(NODES, node("a"))
     result = run(api)
     assert not result["changed"] and {method for method, _path in api.requests} == {"GET"}
+
+
+def test_a_webhook_is_notified_that_a_run_begins(api):
+    api.put(NODES, node("a"))
+    with Webhooks() as server:
+        run(api, notify={"url": server.url})  # nothing is due
+        run(api, check_mode=True, notify={"url": server.url}, due=["a"], settled=[])
+        assert not server.bodies
+        run(api, notify={"url": server.url}, due=["a"], settled=[], versions={"a": "25.5.1"}, run="r1")
+        assert [(body["event"], body["run"], body["lines"]) for body in server.bodies] == [
+            ("begin", "r1", ["Upgrade of 1 node begins: a", "To: 25.5.1"])
+        ]
+
+
+def test_a_webhook_that_is_none_stops_the_run_before_anything_is_changed(api):
+    with pytest.raises(NpuError, match="npu_notify_url is not an address"):
+        run(api, notify={"url": "hooks.slack.com/x"}, due=["a"])
+    assert not api.requests

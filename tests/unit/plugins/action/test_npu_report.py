@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 
 from support.fleet import reports
 from support.kube.eviction_stub import EvictionApi
+from support.webhooks import Webhooks
 
 NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -48,7 +49,7 @@ def run(api, check_mode=False, **options):
     assert not checked.error_messages
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=False)
-    action._display = types.SimpleNamespace(display=print)
+    action._display = types.SimpleNamespace(display=print, warning=print)
     return action.act(checked.validated_parameters)
 
 
@@ -87,3 +88,22 @@ def test_what_cannot_be_written_is_told_with_the_table(api, tmp_path):
 def test_nobody_is_asked_but_for_nodes_and_the_lease(api):
     run(api)
     assert {method for method, *_rest in api.requests} == {"GET"}
+
+
+@pytest.mark.parametrize("check_mode", [False, True])
+def test_a_webhook_is_notified_of_the_end(api, check_mode):
+    halt(api)
+    with Webhooks() as server:
+        run(api, check_mode, notify={"url": server.url})
+        if check_mode:
+            assert not server.bodies
+        else:
+            (body,) = server.bodies
+            assert (body["event"], body["counts"], body["run"], body["cluster"]) == ("end", {"upgraded": 1}, "r1", api.address)
+            assert body["lines"][1].startswith("Halted since %(when)s: " % reports.HALTED)
+            assert any(line.startswith("To continue: ansible-playbook npuops.ascend.upgrade") for line in body["lines"])
+
+
+def test_a_webhook_that_does_not_answer_is_a_warning(api, capsys):
+    assert run(api, notify={"url": "http://127.0.0.1:9/secret"})["problem"] is None
+    assert capsys.readouterr().out == "127.0.0.1 was not notified: [Errno 111] Connection refused\n"
