@@ -329,6 +329,13 @@ DEFECTS = (
         "self.policy.window.refusal(self.clock.now())",
         "self.policy.window.refusal(self.clock.wall())",
     ),
+    Defect(
+        "pause-binds-nobody",
+        "A pause of all rollouts stops no node before its reboot.",
+        "_record/halt.py",
+        "    if is_pause(halted):\n        return True",
+        "    if is_pause(halted):\n        return False",
+    ),
 )
 
 

@@ -65,6 +65,7 @@ class Invariants:
         self._firmware: dict[tuple[str, str], str | None] = {}
         self._wrote: dict[str, float] = {}  # when a record was last written
         self._halted_at = 0.0
+        self.paused_since: float | None = None  # since when a person has paused all rollouts
         self.running: set[str] = set()
         self.runs = {run.name: run for run in schedule.runs}
         self.api_calls: dict[str, float] = {}  # when a run last showed a sign of life
@@ -294,6 +295,8 @@ class Invariants:
         lease = self._api.peek(LEASE)
         slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
         self._within_slots(name, has, slots.get("holders", {}))
+        if self.paused_since is not None and now - self.paused_since > _MOMENT:
+            raise Violation("intent while rollouts are paused", name)
         halted = slots.get("halted")
         # Between the look and the write there is always a moment.
         if halted and maintenance_halt.binds(halted, has["reason"]) and self._api.timeline.time - self._halted_at > _MOMENT:
@@ -354,7 +357,7 @@ class Invariants:
         failures = self._failures.setdefault(run.name, set())
         failures.add(name)
         slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
-        halted: dict[str, Any] = slots.get("halted") or {}
+        halted = maintenance_halt.of_failure(slots.get("halted")) or {}
         due = outcome == "failed" or 0 < run.max_failures <= len(failures)
         alone = len(self._schedule.runs) == 1 and not self._schedule.faults and not self.lease_deleted and not self.tainted
         if due and not halted and alone:

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import ANNOTATION
 
 from simulator.api_server import LEASE, Object, node_path
 from simulator.host import FIRMWARE, NEW, Host
@@ -164,8 +167,31 @@ def _kernel(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.hosts[node].update_os()
 
 
+def _pause(simulation: Simulation, _node: str, _seconds: float) -> None:
+    if _halt(simulation, lambda halted: maintenance_halt.paused(halted, "li.na", "incident 4711", maintenance_record.rfc3339(0))):
+        simulation.invariants.paused_since = simulation.timeline.time
+
+
+def _resume(simulation: Simulation, _node: str, _seconds: float) -> None:
+    simulation.invariants.paused_since = None
+    _halt(simulation, maintenance_halt.of_failure)
+
+
+def _halt(simulation: Simulation, change: Callable[[Any], Any]) -> bool:
+    """As the module npu_rollout_pause does it, at once; whether there is a Lease."""
+    lease = simulation.api.peek(LEASE)
+    if lease is None:
+        return False
+    slots = json.loads(lease["metadata"].get("annotations", {}).get(ANNOTATION) or "{}")
+    slots["halted"] = change(slots.get("halted"))
+    simulation.api.change(LEASE, {"metadata": {"annotations": {ANNOTATION: json.dumps(slots, sort_keys=True)}}}, _KUBECTL)
+    return True
+
+
 _HAPPENINGS: dict[str, Any] = {
     "kernel": _kernel,
+    "pause": _pause,
+    "resume": _resume,
     "cordon": _cordon,
     "uncordon": _uncordon,
     "recordon": _recordon,
@@ -211,6 +237,7 @@ def calm(simulation: Simulation) -> None:
         wanted = _labels_to_repair(simulation, host, node)
         if wanted:
             _metadata(simulation, name, wanted)
+    _resume(simulation, "", 0.0)
     simulation.api.away_until = 0.0
     simulation.pods.calm_down()
 

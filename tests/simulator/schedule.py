@@ -45,8 +45,10 @@ HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hol
 # Not drawn among the others: the one where the new driver brings firmware; and an update of the OS, with which the next boot of a
 # host is into another kernel, and into the release of its driver for that.
 _OF_FIRMWARE, _KERNEL = "forge-firmware", "kernel"
-INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL)
-_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL))
+# Drawn in pairs: a person pauses all rollouts, and lets them run again.
+PAUSES = ("pause", "resume")
+INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL, *PAUSES)
+_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL, *PAUSES))
 
 # Windows of npu_upgrade_window, in the time zone of Run.window. A simulation begins there at 22:13:20: one that is open, one that is
 # closed, those that open and close soon, one that is open for a moment.
@@ -166,7 +168,7 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    return _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))
+    return _pauses(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed))))))
 
 
 def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
@@ -227,6 +229,15 @@ def _windows(dice: random.Random, schedule: Schedule) -> Schedule:
         return schedule
     runs = tuple(dataclasses.replace(run, window=dice.choice(("", *WINDOWS))) for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
+
+
+def _pauses(dice: random.Random, schedule: Schedule) -> Schedule:
+    if dice.random() >= 0.1:
+        return schedule
+    begin, lasts = round(dice.uniform(0, 300), 1), round(dice.choice((dice.uniform(5, 60), dice.uniform(60, 1200))), 1)
+    times = zip((begin, begin + lasts), PAUSES, strict=True)
+    new = tuple(Incident(time, kind, schedule.names[0]) for time, kind in times if kind == "pause" or dice.random() < 0.7)
+    return dataclasses.replace(schedule, incidents=schedule.incidents + new)
 
 
 def _anything(dice: random.Random, seed: int) -> Schedule:

@@ -118,7 +118,9 @@ def wedge(text: str | None) -> dict[str, Any]:
 def slots(text: str | None) -> dict[str, Any]:
     """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
     told = schema.load(text, LIMIT)
-    halted = fields(["who", "why", "when"], who=_told, why=_told, when=_told, reason=_word, node=optional(_node))
+    parts = {"who": _told, "why": _told, "when": _told, "reason": _word, "node": optional(_node)}
+    failure = fields(["who", "why", "when"], **parts)
+    halted = fields(["who", "why", "when"], **parts, failure=optional(failure))
     holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
     proved = optional(listing(schema.text(512), 1000))
     fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")

@@ -58,7 +58,7 @@ def make(
     checked = preflight_checks.inspect(hosts, snapshot.nodes, answers, explicit=explicit)
     cluster_reasons = _unknown_variables(checked)
     entries = [PlannedNode(verdict, snapshot.nodes.get(verdict.node_name)) for verdict in checked]
-    held = maintenance_halt.binds(slots["halted"], settings.reason) and not settings.clear_halt
+    held = maintenance_halt.holds(slots["halted"], settings.reason, settings.clear_halt)
     component_plan = component_order.decide(entries, snapshot.version_lines, components or {}, held)
     cluster_reasons += component_plan.reasons
     if component_plan.order == component_order.BEFORE and component_plan.version_line:

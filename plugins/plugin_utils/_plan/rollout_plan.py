@@ -66,7 +66,7 @@ class RolloutPlan:
     @property
     def held(self) -> bool:
         """Whether a halt keeps this run from beginning with a node. What is in maintenance already, it finishes."""
-        return maintenance_halt.binds(self.halted, self.settings.reason) and not self.settings.clear_halt
+        return maintenance_halt.holds(self.halted, self.settings.reason, self.settings.clear_halt)
 
     @property
     def closed(self) -> bool:

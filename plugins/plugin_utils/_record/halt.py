@@ -5,17 +5,22 @@
 
 It is {who, why, when, reason, node}: ``reason`` is that of the run, upgrade or rollback; ``node`` is there when it stands in the
 middle of its maintenance. An older version wrote neither.
+
+With the ``reason`` PAUSE, a person has paused all rollouts. That stops upgrades and rollbacks alike, and only resuming ends it.
+``failure`` is the halt that there is besides, of a maintenance that failed.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 Halt = dict[str, Any]
+PAUSE = "pause"
 # Characters. A halt is written whatever else the Lease has: slots leave it half of the room.
 _WHO, _WHY = 256, 4096
 
@@ -25,6 +30,39 @@ def made(who: str, why: str, when: str, reason: str, node: str | None = None) ->
     return dict(halted, node=node) if node else halted
 
 
+def paused(before: Halt | None, who: str, why: str, when: str) -> Halt:
+    """The halt of a person who pauses all rollouts. ``before``: the halt until now."""
+    failure = of_failure(before)
+    return dict(made(who, why, when, PAUSE), **({"failure": failure} if failure else {}))
+
+
+def is_pause(halted: Halt | None) -> bool:
+    return halted is not None and halted.get("reason") == PAUSE
+
+
+def says_the_same(one: Halt | None, other: Halt | None) -> bool:
+    """Whether two pauses are of the same person, for the same reason."""
+    return all((one or {}).get(name) == (other or {}).get(name) for name in ("who", "why"))
+
+
+def of_failure(halted: Halt | None) -> Halt | None:
+    """The halt by a maintenance that failed, which there may be besides a pause."""
+    return (halted or {}).get("failure") if is_pause(halted) else halted
+
+
+def with_failure(halted: Halt | None, failure: Halt | None) -> Halt | None:
+    """``halted`` with another halt by a failed maintenance, or none."""
+    if halted is None or not is_pause(halted):
+        return failure
+    kept = {name: value for name, value in halted.items() if name != "failure"}
+    return dict(kept, failure=failure) if failure else kept
+
+
+def holds(halted: Halt | None, reason: str, cleared: bool) -> bool:
+    """Whether a run with this reason may not begin with a node. ``cleared``: it clears the halt first, which ends no pause."""
+    return binds(with_failure(halted, None) if cleared else halted, reason)
+
+
 def binds(halted: Halt | None, reason: str) -> bool:
     """Whether a run with this reason may not begin with a node.
 
@@ -32,6 +70,8 @@ def binds(halted: Halt | None, reason: str) -> bool:
     """
     if not halted or reason == maintenance_record.RECOVERY_REASON:
         return False
+    if is_pause(halted):
+        return True
     return reason != maintenance_record.ROLLBACK_REASON or of_rollback(halted)
 
 
@@ -49,11 +89,17 @@ def outweighs(new: Halt, old: Halt | None) -> bool:
 
 def text(halted: Halt) -> str:
     """The sentences for people."""
+    if is_pause(halted):
+        return "All rollouts are paused since %(when)s by %(who)s: %(why)s. " % dict(
+            halted, why=one_line(halted["why"])
+        ) + ways_out(halted)
     return "The rollout is halted since %(when)s by %(who)s: %(why)s " % halted + ways_out(halted)
 
 
 def ways_out(halted: Halt) -> str:
     """What to do now."""
+    if is_pause(halted):
+        return "To resume them: %s" % this_run.again("resume")
     playbook, clear = "rollback" if of_rollback(halted) else "upgrade", {"npu_upgrade_clear_halt": True}
     if halted.get("node"):
         told = "After fixing this, finish %s first: %s. To continue without it: %s" % (

@@ -216,8 +216,8 @@ class Slots:
 
         def decide(slots: LeaseState) -> None:
             halted = maintenance_halt.made(who, why, maintenance_record.rfc3339(self._clock.now()), reason, node)
-            if maintenance_halt.outweighs(halted, slots["halted"]):
-                slots["halted"] = halted
+            if maintenance_halt.outweighs(halted, maintenance_halt.of_failure(slots["halted"])):
+                slots["halted"] = maintenance_halt.with_failure(slots["halted"], halted)
 
         self._write(decide)
 
@@ -234,11 +234,39 @@ class Slots:
         """
 
         def decide(slots: LeaseState) -> Halt | None:
-            cleared, slots["halted"] = slots["halted"], None
+            cleared = maintenance_halt.of_failure(slots["halted"])
+            slots["halted"] = maintenance_halt.with_failure(slots["halted"], None)
             node = (cleared or {}).get("node")
             if node in slots["holders"]:
                 slots["holders"][node][ASIDE] = True
             return cleared
+
+        return self._write(decide)
+
+    def pause(self, who: str, why: str) -> Halt:
+        """Stop every upgrade and rollback before its next intent, until ``resume``. Returns the pause.
+
+        One that there is already stays, unless it has other words.
+        """
+
+        def decide(slots: LeaseState) -> Halt:
+            before = slots["halted"]
+            halted = maintenance_halt.paused(before, who, why, maintenance_record.rfc3339(self._clock.now()))
+            if not maintenance_halt.is_pause(before) or not maintenance_halt.says_the_same(before, halted):
+                slots["halted"] = halted
+            return slots["halted"]
+
+        return self._write(decide)
+
+    def resume(self) -> Halt | None:
+        """End a pause; a halt by a maintenance that failed stays. Returns the pause that ended, or None."""
+
+        def decide(slots: LeaseState) -> Halt | None:
+            before = slots["halted"]
+            if not maintenance_halt.is_pause(before):
+                return None
+            slots["halted"] = maintenance_halt.of_failure(before)
+            return before
 
         return self._write(decide)
 
@@ -320,8 +348,9 @@ def _proved(slots: LeaseState) -> list[str]:
 def _take_out(slots: LeaseState, node: str, works: str | None) -> None:
     """``works``: a release that does. That is remembered of the pool, and a halt that was because of this node is over."""
     pool = slots["holders"].pop(node).get("pool")
-    if works and slots["halted"] and slots["halted"].get("node") == node:
-        slots["halted"] = None
+    failure = maintenance_halt.of_failure(slots["halted"])
+    if works and failure and failure.get("node") == node:
+        slots["halted"] = maintenance_halt.with_failure(slots["halted"], None)
     # The node may have got another one than it was first of its kind with.
     if works and pool and pool.split(" ")[-1] == works and pool not in _proved(slots):
         slots["proved"] = (_proved(slots) + [pool])[-_MOST_PROVED:]
@@ -347,7 +376,8 @@ def _room(slots: LeaseState, maximum: int, recoveries: int | None) -> tuple[int,
     holders = _counted(slots["holders"])
     if recoveries is not None:
         # A halt stops no recovery, so neither does the node that stands still because of it.
-        holders = {name: holder for name, holder in holders.items() if name != (slots["halted"] or {}).get("node")}
+        halted = maintenance_halt.of_failure(slots["halted"]) or {}
+        holders = {name: holder for name, holder in holders.items() if name != halted.get("node")}
     # Recoveries alone do not say how many an upgrade may take.
     number = slots["max"] if recoveries is not None and _upgrades(holders) else maximum
     if number and len(holders) >= number:

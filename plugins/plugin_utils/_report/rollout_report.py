@@ -275,6 +275,8 @@ _PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal"}
 def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt | None) -> str | None:
     """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
     bad, variables = unfinished(nodes), {}
+    if maintenance_halt.is_pause(halted) and maintenance_halt.binds(halted, reason):
+        return this_run.in_order([this_run.again("resume"), this_run.again(_PLAYBOOKS.get(reason, reason))])
     held = maintenance_halt.binds(halted, reason)
     # What stands in the middle of its maintenance is finished in spite of the halt, and ends it.
     if halted and held and not halted.get("node"):

@@ -411,3 +411,72 @@ def test_no_namespace(world, slots):
     slots._cluster.request = refuse
     with pytest.raises(Refused, match="no namespace npu-operator"):
         slots.take("npu-a", "run-1", 1)
+
+
+# --- a pause ---
+
+
+@pytest.mark.parametrize("reason", [maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON])
+def test_a_pause_stops_upgrades_and_rollbacks_before_their_next_intent(world, slots, reason):
+    assert slots.take("npu-a", "run-1", 2, reason=reason) is None
+    slots.pause("li.na", "incident 4711")
+    for ask in (lambda: slots.take("npu-b", "run-1", 2, reason=reason), lambda: slots.check("npu-a", "run-1", reason)):
+        with pytest.raises(
+            Halted, match="All rollouts are paused since 2023-11-14T22:13:20Z by li.na: incident 4711. To resume them: "
+        ):
+            ask()
+    assert slots.resume()["why"] == "incident 4711"
+    assert slots.take("npu-b", "run-1", 2, reason=reason) is None and slots.check("npu-a", "run-1", reason)
+    assert slots.resume() is None
+
+
+def test_a_pause_lets_recoveries_go_on(slots):
+    slots.pause("li.na", "incident 4711")
+    assert slots.take("npu-a", "run-1", 1, recoveries=1, reason=maintenance_record.RECOVERY_REASON) is None
+    assert slots.check("npu-a", "run-1", maintenance_record.RECOVERY_REASON)
+
+
+def test_a_halt_stays_over_a_pause(slots):
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    halted = slots.view()["halted"]
+    slots.pause("li.na", "incident 4711")
+    slots.pause("li.na", "incident 4712")
+    assert (slots.view()["halted"]["why"], slots.view()["halted"]["failure"]) == ("incident 4712", halted)
+    slots.resume()
+    assert slots.view()["halted"] == halted
+
+
+def test_a_node_that_fails_while_rollouts_are_paused_halts_them(slots):
+    slots.pause("li.na", "incident 4711")
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    assert slots.view()["halted"]["why"] == "incident 4711"
+    slots.resume()
+    assert slots.view()["halted"]["node"] == "npu-a"
+
+
+def test_to_clear_a_halt_ends_no_pause(slots):
+    slots.pause("li.na", "incident 4711")
+    assert slots.clear_halt() is None
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    assert slots.clear_halt()["node"] == "npu-a"
+    assert slots.view()["halted"] == {
+        "who": "li.na", "why": "incident 4711", "when": "2023-11-14T22:13:20Z", "reason": "pause"
+    }  # fmt: skip
+
+
+def test_the_node_that_was_the_reason_ends_its_own_halt_but_no_pause(slots):
+    assert slots.take("npu-a", "run-1", 1, pool="a2 new") is None
+    slots.halt("run-1", "npu-a did not come back.", node="npu-a")
+    slots.pause("li.na", "incident 4711")
+    slots.give("npu-a", "run-1", works="new")
+    assert "failure" not in slots.view()["halted"]
+    slots.resume()
+    assert slots.view()["halted"] is None
+
+
+def test_the_same_pause_again_changes_nothing(world, slots):
+    slots.pause("li.na", "incident 4711")
+    before = world.slots()
+    world.clock.sleep(60)
+    slots.pause("li.na", "incident 4711")
+    assert world.slots() == before

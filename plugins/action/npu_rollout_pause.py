@@ -1,0 +1,61 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import getpass
+import os
+import socket
+from typing import Any
+
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_rollout_pause."""
+
+    ARGUMENTS = {
+        "state": {"type": "str", "choices": ["paused", "running"], "default": "paused"},
+        "reason": {"type": "str", "default": ""},
+        "namespace": {"type": "str", "default": "npu-operator"},
+    }
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        self._task_vars = task_vars or {}
+        return super().run(tmp, task_vars)
+
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
+        slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
+        before = slots.view()["halted"]
+        who = _person(job_of(self._task_vars, os.environ))
+        if params["state"] == "paused":
+            reason = params["reason"].strip() or "no reason given"
+            after = maintenance_halt.paused(before, who, reason, "") if self.check_mode else slots.pause(who, reason)
+            changed = not maintenance_halt.is_pause(before) or not maintenance_halt.says_the_same(before, after)
+            return _result(changed, after)
+        if not self.check_mode:
+            slots.resume()
+        return _result(maintenance_halt.is_pause(before), maintenance_halt.of_failure(before))
+
+
+def _result(changed: bool, halted: maintenance_halt.Halt | None) -> dict[str, Any]:
+    told = maintenance_halt.text(halted) if halted else "Rollouts are not paused, and not halted."
+    return {"changed": changed, "halted": halted, "msg": told}
+
+
+def _person(job: dict[str, Any] | None) -> str:
+    """The user that AWX has launched this for, or who has started it."""
+    if job and job.get("user"):
+        return "%s (job %s)" % (job["user"], job.get("id"))
+    try:
+        return "%s@%s" % (getpass.getuser(), socket.gethostname())
+    except (OSError, KeyError):  # a user that has no name
+        return "user ID %d@%s" % (os.getuid(), socket.gethostname())
