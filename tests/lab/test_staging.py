@@ -19,6 +19,8 @@ import yaml
 from support.host import driver_images, registry_server
 from support.patience import PATIENCE
 
+# npu-c has no Python of its own.
+pytestmark = pytest.mark.usefixtures("installed")
 NODES = ("npu-b", "npu-c")
 ROOT = "/var/lib/npuops-staging-test"
 REPOSITORY = "mlops/ascend-driver"
