@@ -15,8 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, node_drain, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
@@ -25,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_process
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 # What ``until`` may say beside the steps.
 HOOK = "hook"
@@ -88,7 +87,7 @@ class ActionModule(ClusterAction):
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
                 " playbook from another machine." % params["node"]
             )
-        settings, until = resolve.settings("npu_upgrade", params["settings"]), params["until"]
+        settings, until = valid_settings.settings("npu_upgrade", params["settings"]), params["until"]
         if until == HOOK:
             until = maintenance_cycle.before_hook(settings, params["reason"])
         cycle = self._cycle_of(params, settings)
@@ -112,7 +111,7 @@ class ActionModule(ClusterAction):
         pods = drain_policy.DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])
         if recovers:
             pods = pods.of_recovery()
-        auto = resolve.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
+        auto = valid_settings.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],

@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 _display = Display()
 
@@ -29,7 +29,7 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        settings = resolve.settings("npu_upgrade", params["settings"])
+        settings = valid_settings.settings("npu_upgrade", params["settings"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         cleared = None

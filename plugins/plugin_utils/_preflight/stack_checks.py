@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.install_p
     Permission,
     of_named,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
@@ -130,7 +130,7 @@ def brought(found: Mapping[str, Found], enabled: Callable[[str], bool]) -> list[
 
 def _is_on(role: str, settings: Mapping[str, Any], option: str) -> bool:
     try:
-        return resolve.settings(role, settings)[option]
+        return valid_settings.settings(role, settings)[option]
     except NpuError:
         return True  # told already
 

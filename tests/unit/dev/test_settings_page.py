@@ -11,7 +11,7 @@ import sys
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 from support.paths import CHECKOUT
 
@@ -29,7 +29,7 @@ def test_the_page_is_up_to_date():
 def test_it_has_every_variable_once():
     page = (CHECKOUT / "docs" / "settings.md").read_text(encoding="utf-8")
     names = re.findall(r"^\| `(npu_[a-z0-9_]+)` \|", page, re.M)
-    assert sorted(names) == sorted(argument_specs.known_variables())
+    assert sorted(names) == sorted(spec_defaults.known_variables())
     assert not re.search(r"\b[A-Z]{1,2}\([a-z]", page)  # markup of Ansible
 
 
@@ -37,14 +37,14 @@ def test_it_has_every_variable_once():
 def test_defaults_in_the_guides(name):
     text = (CHECKOUT / "docs" / name).read_text(encoding="utf-8")
     for variable, shown in re.findall(r"^\| `(npu_\w+)` \| `([^`]+)` \|", text, re.M):
-        if variable in argument_specs.known_variables():
-            assert yaml.safe_load(shown) == argument_specs.default(variable), variable
+        if variable in spec_defaults.known_variables():
+            assert yaml.safe_load(shown) == spec_defaults.default(variable), variable
 
 
 def test_what_the_example_inventory_comments_out_is_the_default():
     text = (CHECKOUT / "inventory" / "group_vars" / "npu_nodes.yml").read_text(encoding="utf-8")
     shown = re.findall(r"^# (npu_\w+): (.+)$", text, re.M)
-    defaults = {name: argument_specs.default(name) for name, _value in shown}
+    defaults = {name: spec_defaults.default(name) for name, _value in shown}
     # Where there is no default, there is an example.
     defaults = {name: default for name, default in defaults.items() if default not in (None, "", [], {}) and name not in EXAMPLES}
     assert {name: value_of(name, text) for name, text in shown if name in defaults} == defaults
@@ -60,4 +60,4 @@ def test_the_example_inventory_has_the_settings_of_a_first_install():
 
 def value_of(variable, text):
     value = yaml.safe_load(text)
-    return str(value) if argument_specs.option(variable)["type"] == "str" else value
+    return str(value) if spec_defaults.option(variable)["type"] == "str" else value

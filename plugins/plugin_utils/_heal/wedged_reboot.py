@@ -1,7 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps recoveries from doing more harm than a wedged chip: the guards, decided by what the nodes' records say."""
+"""When a wedged node is rebooted: the guards that keep recoveries from doing more harm than a wedged chip, decided by what the
+nodes' records say.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedge
 DAY = 24 * 3600
 # Seconds. A time that is further ahead is of a clock that was wrong.
 _AHEAD = 300
+
+REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will report whether its chips respond."
 
 
 @dataclasses.dataclass(frozen=True)
