@@ -11,7 +11,7 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_layout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_process
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 # What ``until`` may say beside the steps.
 HOOK = "hook"
@@ -62,8 +62,8 @@ class ActionModule(ClusterAction):
         "vnpu_layout": {"type": "raw"},
         "settings": {"type": "dict", "default": {}},
         "heal_settings": {"type": "dict", "default": {}},
-        "namespace": {"type": "str", "default": "npu-operator"},
-        "root": {"type": "path", "default": "/var/lib/Ascend"},
+        "namespace": NAMESPACE,
+        "root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
         "failure": {"type": "str"},
         "pool": {"type": "str"},

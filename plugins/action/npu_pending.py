@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
@@ -25,7 +25,7 @@ class ActionModule(ClusterAction):
         "versions": {"type": "dict", "default": {}},
         "settled": {"type": "list", "elements": "str", "default": []},
         "settings": {"type": "dict", "default": {}},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
@@ -41,7 +42,7 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "reason": {"type": "str", "choices": list(rollout_settings.REASONS), "default": "upgrade"},
         "settings": {"type": "dict", "default": {}},
         "enforce": {"type": "bool", "default": False},

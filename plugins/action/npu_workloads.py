@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -29,7 +29,7 @@ class ActionModule(ClusterAction):
         "state": {"type": "str", "choices": ["parked", "restored"], "required": True},
         "resources": {"type": "list", "elements": "str", "default": []},
         "run": {"type": "str", "default": "by hand"},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "settings": {"type": "dict", "default": {}},
     }
 

@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import (
     approval,
     approval_event,
@@ -116,7 +117,7 @@ class MaintenanceRequest:
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
     vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
-    namespace: str = "npu-operator"
+    namespace: str = NAMESPACE
     process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended
     job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
