@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.disruption_budgets import Budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
@@ -276,5 +277,4 @@ def _waits_for(pods: Sequence[Pod], come_back: Collection[tuple[str, str]], time
 
 
 def _names(pods: Sequence[Pod]) -> str:
-    names = [pod.label for pod in pods]
-    return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
+    return and_more([pod.label for pod in pods])

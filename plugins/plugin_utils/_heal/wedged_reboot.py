@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -62,11 +63,10 @@ class Guards:
         # One node alone is no storm, however small the fleet.
         if len(names) < 2 or len(names) * 100 <= self.storm_percent * len(fleet):
             return None
-        shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
         return (
             "%d of %d NPU nodes wedged within %d s (%s): that is more than %d %% (npu_heal_storm_percent), so the cause is"
             " most likely not their chips. No node is touched; look for what they have in common."
-            % (len(names), len(fleet), self.storm_window, shown, self.storm_percent)
+            % (len(names), len(fleet), self.storm_window, and_more(names, 8), self.storm_percent)
         )
 
     def _hit(self, node: Object, now: float) -> bool:

@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import parts, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
     FirmwareAnswer,
@@ -166,7 +167,7 @@ class HostSide:
     def wait_driver(self) -> tuple[View, str | None]:
         """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
         back, self._back = self._back, None
-        view = self._wait_unit(lambda view: view["ready"] or view["unit"] == "failed", back)
+        view = self._wait_unit(lambda view: bool(view["ready"]) or view["unit"] == "failed", back)
         if view["ready"]:
             return view, None
         if view["unit"] == "failed":
@@ -374,9 +375,7 @@ def waiting_firmware(view: View) -> str | None:
 
 
 def holders_text(holders: Sequence[Holder]) -> str:
-    return ", ".join("%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders[:3]) + (
-        " and %d more" % (len(holders) - 3) if len(holders) > 3 else ""
-    )
+    return and_more(["%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders])
 
 
 def held_text(holders: Sequence[Holder]) -> str:
