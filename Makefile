@@ -49,7 +49,7 @@ build: ## build the collection and check it with Galaxy's importer
 ee: ## test the requirements of the execution environment
 ansible-newest: ## run the newest ansible-core that a Python of this machine runs
 
-settings: venv ## update docs/settings.md
+settings: venv ## update docs/settings.md and the defaults of the roles
 	@dev/settings_page
 
 requirements: venv ## update the table of versions in README.md

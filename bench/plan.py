@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def measure(address: str, arguments: argparse.Namespace) -> int:
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
     from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
     from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
@@ -77,7 +77,7 @@ def measure(address: str, arguments: argparse.Namespace) -> int:
         resolve=lambda reference, config, machine: NEW_DIGEST,
         size=lambda *_args: 2**30,
         support=mindcluster_support.judge,
-        confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets),
+        confirm=lambda pods: eviction_dry_run.confirm(cluster, pods, snapshot.budgets),
         now=time.time(),
     )
     settings = asked()

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints docs/settings.md: every variable, as the argument specs of the roles and options_without_role.yml document it."""
+"""Writes what is made of the argument specs of the roles and of options_without_role.yml: docs/settings.md, which has every
+variable, and the defaults of the roles.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +28,16 @@ Most fleets need the variables of the first two tables and no others. The sectio
 
 This page is written from the argument specs of the roles by `make settings`; do not edit it.
 """
+DEFAULTS_HEAD = """\
+---
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+#
+# Written from meta/argument_specs.yml by `make settings`; only a default that is not there, but said in words, is edited here. What
+# each variable means stands there as well: ansible-doc -t role npuops.ascend.%s
+
+"""
 # What a fleet is set up with, and upgraded with.
 FIRST = {
     "For a first install": (
@@ -38,6 +50,51 @@ FIRST = {
         "npu_upgrade_workloads", "npu_upgrade_report_dir",
     ),
 }  # fmt: skip
+
+
+def made() -> dict[pathlib.Path, str]:
+    """The text of each file that is made of the argument specs."""
+    files = {CHECKOUT / "docs" / "settings.md": page()}
+    for path in sorted((CHECKOUT / "roles").glob("*/defaults/main.yml")):
+        role = path.parent.parent
+        options = main(role / "meta" / "argument_specs.yml")["options"]
+        files[path] = DEFAULTS_HEAD % role.name + defaults(options, path.read_text(encoding="utf-8"))
+    return files
+
+
+def defaults(options: dict[str, Any], before: str) -> str:
+    """The lines of defaults/main.yml after its head. ``before``: the file as it is, for what is in words in the specs."""
+    lines = []
+    for name, option in options.items():
+        by_hand = re.search(r"^%s:.*\n(?: .*\n)*" % name, before, re.M)
+        if "default" in option or "options" in option or not by_hand:
+            value = {name: default_of(option)}
+            lines.append(yaml.dump(value, Dumper=Plain, sort_keys=False, width=1000))
+        else:
+            lines.append(by_hand.group(0))
+    return "".join(lines)
+
+
+def default_of(option: dict[str, Any]) -> Any:
+    """Of a dictionary it is documented key by key."""
+    if "options" in option and "default" not in option:
+        return {name: default_of(inner) for name, inner in option["options"].items()}
+    return option.get("default")
+
+
+class Plain(yaml.SafeDumper):
+    """As the other files are written: strings that need quotation marks have double ones, and items of lists are indented."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        super().increase_indent(flow, False)
+
+
+def text_of(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    quoted = yaml.safe_dump(text)[0] in "'\""
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if quoted else None)
+
+
+Plain.add_representer(str, text_of)
 
 
 def page() -> str:
@@ -117,4 +174,5 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(page(), end="")
+    for path, text in made().items():
+        path.write_text(text, encoding="utf-8")

@@ -10,6 +10,7 @@ from typing import Any
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import findings as adopt_findings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.adoption import Adoption
@@ -33,7 +34,7 @@ class ActionModule(HostsAction):
         "state": {"type": "str", "choices": ["adopted", "returned"], "default": "adopted"},
         "act": {"type": "bool", "default": False},
         "components": {"type": "dict", "default": {}},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "device_plugin_settings": {"type": "dict", "default": {}},
         "max_unavailable": {"type": "str", "default": "1"},
         "timeout": {"type": "int", "default": 300},

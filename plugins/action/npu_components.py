@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
@@ -21,7 +22,7 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "device_plugin": {"type": "bool", "default": True},
         "exporter": {"type": "bool", "default": True},
         "node_agent": {"type": "bool", "default": True},

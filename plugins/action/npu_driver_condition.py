@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import driver_conditions
 
@@ -16,7 +16,7 @@ class ActionModule(ClusterAction):
 
     ARGUMENTS = {
         "state": {"type": "str", "choices": ["absent"], "required": True},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "timeout": {"type": "int", "default": 120},
     }
 

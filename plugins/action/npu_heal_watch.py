@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.recovery_plan 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 show_lines_at_once()
 _display = Display()
@@ -37,8 +37,8 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
         # What makes no sense ends this now, not as a line in the watch.
-        heal = resolve.settings("npu_heal", params["heal_settings"])
-        slots = resolve.settings("npu_upgrade", params["settings"])["max_parallel"]
+        heal = valid_settings.settings("npu_heal", params["heal_settings"])
+        slots = valid_settings.settings("npu_upgrade", params["settings"])["max_parallel"]
         command, clock, parent = heal_recoveries.own_command(), kube_retry.Clock(), os.getppid()
         nodes = heal_watch.Nodes(lambda: kube_client.connect(params))
 

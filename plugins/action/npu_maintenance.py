@@ -13,13 +13,12 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_layout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interrupted import Notes
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.progress import Progress
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain, smoke_pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, node_drain, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
@@ -29,7 +28,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notic
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_process
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 # What ``until`` may say beside the steps.
 HOOK = "hook"
@@ -69,8 +68,8 @@ class ActionModule(ClusterAction):
         "vnpu_layout": {"type": "raw"},
         "settings": {"type": "dict", "default": {}},
         "heal_settings": {"type": "dict", "default": {}},
-        "namespace": {"type": "str", "default": "npu-operator"},
-        "root": {"type": "path", "default": "/var/lib/Ascend"},
+        "namespace": NAMESPACE,
+        "root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
         "failure": {"type": "str"},
         "pool": {"type": "str"},
@@ -96,7 +95,7 @@ class ActionModule(ClusterAction):
                 "The host of %s is reached through a local connection: the controller would reboot itself. Run the"
                 " playbook from another machine." % params["node"]
             )
-        settings, until = resolve.settings("npu_upgrade", params["settings"]), params["until"]
+        settings, until = valid_settings.settings("npu_upgrade", params["settings"]), params["until"]
         if until == HOOK:
             until = maintenance_cycle.before_hook(settings, params["reason"])
         cycle = self._cycle_of(params, settings)
@@ -122,7 +121,7 @@ class ActionModule(ClusterAction):
         pods = drain_policy.DrainPolicy.of(settings["wait_for_jobs"], settings["pod_deletion"], settings["drain"])
         if recovers:
             pods = pods.of_recovery()
-        auto = resolve.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
+        auto = valid_settings.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],

@@ -7,14 +7,14 @@ from __future__ import annotations
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices, webhook
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 _display = Display()
 
@@ -27,14 +27,14 @@ class ActionModule(ClusterAction):
         "versions": {"type": "dict", "default": {}},
         "settled": {"type": "list", "elements": "str", "default": []},
         "settings": {"type": "dict", "default": {}},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "run": {"type": "str", "default": ""},
         "reason": {"type": "str", "choices": list(maintenance_record.REASONS), "default": maintenance_record.UPGRADE_REASON},
         "notify": webhook.ARGUMENT,
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        settings = resolve.settings("npu_upgrade", params["settings"])
+        settings = valid_settings.settings("npu_upgrade", params["settings"])
         webhook.Webhook.of(params["notify"])  # one that makes no sense stops the run before anything is changed
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)

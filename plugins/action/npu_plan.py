@@ -12,9 +12,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
@@ -31,7 +32,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks, driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, valid_settings
 
 _display = Display()
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -42,7 +43,7 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "reason": {"type": "str", "choices": list(rollout_settings.REASONS), "default": "upgrade"},
         "settings": {"type": "dict", "default": {}},
         "enforce": {"type": "bool", "default": False},
@@ -60,7 +61,7 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        given = resolve.settings("npu_upgrade", params["settings"])
+        given = valid_settings.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         rollout_permissions.check_readable(cluster, params["namespace"])
@@ -97,7 +98,7 @@ def _lookups(
         size=driver_image.size,
         firmware=driver_image.firmware,
         support=mindcluster_support.judge,
-        confirm=lambda pods: drain_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
+        confirm=lambda pods: eviction_dry_run.confirm(cluster, pods, snapshot.budgets) if may_evict else [],
         now=cluster.clock.now(),
         own_boot_id=(read_text(_CONTROLLER_BOOT_ID) or "").strip() or None,
         own_pod=pod_view.own_pod_name(),

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
@@ -36,7 +37,7 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": HOSTS,
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "device_plugin": {"type": "bool", "default": True},
         "device_plugin_version": {"type": "str"},
         "device_plugin_image": {"type": "str"},
@@ -141,6 +142,11 @@ class ActionModule(HostsAction):
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
+            "components": {
+                "namespace": namespace,
+                **{name: params[name] for name in ("device_plugin", "exporter", "node_agent")},
+                "noded": stack["noded"]["enabled"],
+            },
             "stack": stack_checks.result(cluster, found, lambda part: stack[part]["enabled"]),
         }
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -60,7 +60,7 @@ class ActionModule(ClusterAction):
             },
             "apply_defaults": True,
         },
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "directory": {"type": "path"},
         "notify": webhook.ARGUMENT,
     }

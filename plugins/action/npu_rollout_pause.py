@@ -10,7 +10,7 @@ import socket
 from typing import Any
 
 from ansible.utils.display import Display
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -24,7 +24,7 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "state": {"type": "str", "choices": ["paused", "running"], "default": "paused"},
         "reason": {"type": "str", "default": ""},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
     }
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:

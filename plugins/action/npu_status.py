@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import plan
@@ -25,7 +26,7 @@ class ActionModule(HostsAction):
 
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "heal_settings": {"type": "dict", "default": {}},
         "wait_timeout": {"type": "int", "default": 0},
     }

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
@@ -18,7 +18,7 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "nodes": {"type": "list", "elements": "str", "required": True},
         "state": {"type": "str", "choices": ["paused", "resumed"], "default": "paused"},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "timeout": {"type": "int", "default": 120},
         "settings": {"type": "dict", "default": {}},
     }

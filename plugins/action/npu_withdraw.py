@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import way_back as adopt_way_back
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack_checks
@@ -23,7 +23,7 @@ class ActionModule(ClusterAction):
 
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "force": {"type": "bool", "default": False},
         "device_plugin_labels": {"type": "bool", "default": False},
         "timeout": {"type": "int", "default": 120},
@@ -66,6 +66,7 @@ class ActionModule(ClusterAction):
             "stack": stack,
             "remaining": remaining,
             "last": not remaining,
+            "namespace": params["namespace"],
             "nodes": {one.name: one.node_name for one in departures if one.node is not None},
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": kube_client.has_resource(cluster, *ADMISSION_POLICIES),

@@ -8,8 +8,8 @@ from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declare
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park.kind_table import Key, Stop
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 _display = Display()
 
@@ -29,12 +29,12 @@ class ActionModule(ClusterAction):
         "state": {"type": "str", "choices": ["parked", "restored"], "required": True},
         "resources": {"type": "list", "elements": "str", "default": []},
         "run": {"type": "str", "default": "by hand"},
-        "namespace": {"type": "str", "default": "npu-operator"},
+        "namespace": NAMESPACE,
         "settings": {"type": "dict", "default": {}},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        settings = resolve.settings("npu_upgrade", params["settings"])
+        settings = valid_settings.settings("npu_upgrade", params["settings"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         clock = cluster.clock
         parking = workload_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)

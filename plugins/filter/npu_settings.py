@@ -55,11 +55,11 @@ def npu_settings(hostvars: Any, host: str, role: str = "npu_upgrade") -> dict[st
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
-    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+    from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given
 
     try:
-        return outside(resolve.of_host(role, given(hostvars)[host]))
+        return outside(valid_settings.of_host(role, given(hostvars)[host]))
     except NpuError as error:
         raise AnsibleFilterError(error.message)
 

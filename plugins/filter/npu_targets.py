@@ -11,12 +11,12 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Turns the verdicts of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
+  - Turns the result of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
     M(npuops.ascend.npu_wait) and into role variables.
-positional: done, hostvars, namespace, device_plugin, exporter, node_agent, noded
+positional: done, hostvars
 options:
   _input:
-    description: RV(npuops.ascend.npu_preflight#module:hosts).
+    description: The result of M(npuops.ascend.npu_preflight).
     type: dict
     required: true
   done:
@@ -28,32 +28,12 @@ options:
     description: Ansible's C(hostvars); the driver version that validated is taken from it.
     type: dict
     required: true
-  namespace:
-    description: Where the components are.
-    type: str
-    default: npu-operator
-  device_plugin:
-    description: Whether the device plugin is deployed.
-    type: bool
-    default: true
-  exporter:
-    description: Whether the exporter is deployed.
-    type: bool
-    default: true
-  node_agent:
-    description: Whether the node agent is deployed.
-    type: bool
-    default: true
-  noded:
-    description: Whether noded is deployed.
-    type: bool
-    default: false
 """
 
 EXAMPLES = r"""
 - name: Label the nodes
   npuops.ascend.npu_node:
-    nodes: "{{ (preflight.hosts | npuops.ascend.npu_targets(ansible_play_hosts, hostvars)).labels }}"
+    nodes: "{{ (preflight | npuops.ascend.npu_targets(ansible_play_hosts, hostvars)).labels }}"
   delegate_to: localhost
   run_once: true
 """
@@ -67,19 +47,8 @@ _value:
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ansible.module_utils.parsing.convert_bool import boolean
 
-
-def npu_targets(
-    verdicts: dict[str, dict[str, Any]],
-    done: list[str],
-    hostvars: Mapping[str, Any],
-    namespace: str = "npu-operator",
-    device_plugin: bool = True,
-    exporter: bool = True,
-    node_agent: bool = True,
-    noded: bool = False,
-) -> dict[str, Any]:
+def npu_targets(preflight: Mapping[str, Any], done: list[str], hostvars: Mapping[str, Any]) -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
@@ -90,8 +59,7 @@ def npu_targets(
         validation = hostvars[name].get("__npu_validation") or {}
         if "firmware_version" in validation:
             validated[name] = validation
-    components = [boolean(component) for component in (device_plugin, exporter, node_agent, noded)]
-    return outside(preflight_targets.targets(verdicts, done, validated, namespace, *components))
+    return outside(preflight_targets.targets(preflight["hosts"], done, validated, **preflight["components"]))
 
 
 class FilterModule:

@@ -128,8 +128,7 @@ restored:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime, enable_cdi
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime, disable_cdi, enable_cdi
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
@@ -197,7 +196,7 @@ def revert(module):
     except NpuError as exc:
         # A configuration that cannot be edited cannot have been edited.
         module.exit_json(changed=False, msg=exc.message, reason=None, left=None, edited=None, restart_required=False)
-    switch = containerd_revert.Revert(daemon, module.params["timeout"])
+    switch = disable_cdi.Revert(daemon, module.params["timeout"])
     reason = switch.examine()
     changed = switch.would_change(module.params["restart"])
     if changed and not module.check_mode:

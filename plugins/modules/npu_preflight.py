@@ -196,6 +196,26 @@ service_monitors:
   description: Whether the cluster knows the kind ServiceMonitor.
   returned: success
   type: bool
+components:
+  description: The namespace of the components, and which of those that run on the nodes are deployed.
+  returned: success
+  type: dict
+  contains:
+    namespace:
+      description: The namespace.
+      type: str
+    device_plugin:
+      description: Whether the device plugin is deployed.
+      type: bool
+    exporter:
+      description: Whether the exporter is deployed.
+      type: bool
+    node_agent:
+      description: Whether the node agent is deployed.
+      type: bool
+    noded:
+      description: Whether noded is deployed.
+      type: bool
 admission_policies:
   description: Whether the cluster knows the kind ValidatingAdmissionPolicy in its stable version.
   returned: success

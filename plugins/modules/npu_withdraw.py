@@ -109,6 +109,10 @@ service_monitors:
   description: Whether the cluster knows the kind ServiceMonitor.
   returned: success
   type: bool
+namespace:
+  description: The namespace of the components.
+  returned: success
+  type: str
 admission_policies:
   description: Whether the cluster knows the kind ValidatingAdmissionPolicy in its stable version.
   returned: success

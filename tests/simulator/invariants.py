@@ -14,8 +14,8 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
@@ -193,7 +193,7 @@ class Invariants:
     def _asked(self, name: str, before: Object, after: Object) -> None:
         """An approval is for what the node was asked for when it was given, or is asked for first."""
         (had, was), (there, asked) = (
-            (notes.get(maintenance_record.ANNOTATION_APPROVE), notes.get(maintenance_record.ANNOTATION_APPROVAL_FOR))
+            (notes.get(approval.ANNOTATION_APPROVE), notes.get(approval.ANNOTATION_APPROVAL_FOR))
             for notes in (item["metadata"].get("annotations", {}) for item in (before, after))
         )
         if there is None:
@@ -203,13 +203,11 @@ class Invariants:
 
     def _approval(self, name: str, before: Object, after: Object, was: dict[str, Any] | None, has: dict[str, Any] | None) -> None:
         """An approval is used once, with the intent of the reboot that it is for, and given back if there was none."""
-        had, there = (
-            item["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVE) for item in (before, after)
-        )
-        approval = (has or {}).get("approval")
-        if has is not None and approval is not None and (was or {}).get("approval") is None:
+        had, there = (item["metadata"].get("annotations", {}).get(approval.ANNOTATION_APPROVE) for item in (before, after))
+        recorded = (has or {}).get("approval")
+        if has is not None and recorded is not None and (was or {}).get("approval") is None:
             if had != "true":
-                raise Violation("approval from nowhere", "the record of %s has %s" % (name, approval))
+                raise Violation("approval from nowhere", "the record of %s has %s" % (name, recorded))
             if there is not None:
                 raise Violation("approval used twice", "%s keeps it with the intent" % name)
             self._approved_in[name] = has["boot_id"]
@@ -218,7 +216,7 @@ class Invariants:
                 raise Violation("approval for another version", "%s goes to %s, approved for %s" % (name, wanted, given_for))
         self._approved_version(name, has)
         if was is not None and has is None and there is None and not self._is_due(after):
-            asked = after["metadata"].get("annotations", {}).get(maintenance_record.ANNOTATION_APPROVAL_FOR)
+            asked = after["metadata"].get("annotations", {}).get(approval.ANNOTATION_APPROVAL_FOR)
             if asked is not None:
                 raise Violation("approval asked for nothing", "%s is not due, and is asked to approve %s" % (name, asked))
         if had is None and there is not None and (was is None or was.get("approval") is None):
@@ -275,7 +273,7 @@ class Invariants:
         if not before["spec"].get("unschedulable"):
             raise Violation("reboot of a node in service", name)
         run = self.runs.get(has["run"])
-        if run is not None and not run.auto and annotations.get(maintenance_record.ANNOTATION_APPROVE) != "true":
+        if run is not None and not run.auto and annotations.get(approval.ANNOTATION_APPROVE) != "true":
             if was.get("approval") is None:
                 raise Violation("reboot without approval", name)
         if has["reason"] == maintenance_record.RECOVERY_REASON or self.lease_deleted:

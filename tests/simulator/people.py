@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import ANNOTATION
@@ -70,11 +71,11 @@ def _keep(simulation: Simulation, node: str, _seconds: float) -> None:
 
 
 def _approve(simulation: Simulation, node: str, _seconds: float) -> None:
-    _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_APPROVE: "true"})
+    _metadata(simulation, node, annotations={approval.ANNOTATION_APPROVE: "true"})
 
 
 def _unapprove(simulation: Simulation, node: str, _seconds: float) -> None:
-    _metadata(simulation, node, annotations={maintenance_record.ANNOTATION_APPROVE: None})
+    _metadata(simulation, node, annotations={approval.ANNOTATION_APPROVE: None})
 
 
 def _label(name: str, value: str | None) -> Any:

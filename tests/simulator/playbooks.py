@@ -12,9 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, eviction_dry_run, node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -32,7 +30,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pendi
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
 from simulator import asked_hosts
@@ -67,7 +65,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         wait_for_jobs=_JOBS if run.jobs else {},
         window=_window(run.window),
     )
-    return resolve.settings("npu_upgrade", given)
+    return valid_settings.settings("npu_upgrade", given)
 
 
 def _window(text: str) -> list[dict[str, Any]]:
@@ -77,7 +75,9 @@ def _window(text: str) -> list[dict[str, Any]]:
 
 @functools.cache
 def heal_settings_of(auto: bool, slots: int, storm_percent: int) -> dict[str, Any]:
-    return resolve.settings("npu_heal", {"auto": auto, "max_parallel": slots, "min_uptime": 30, "storm_percent": storm_percent})
+    return valid_settings.settings(
+        "npu_heal", {"auto": auto, "max_parallel": slots, "min_uptime": 30, "storm_percent": storm_percent}
+    )
 
 
 @functools.cache
@@ -156,7 +156,7 @@ class Playbook:
             resolve=lambda reference, _config, _machine: asked_hosts.digest_of(reference.rpartition(":")[2].partition("-")[0]),
             size=lambda *_image: 2**20,
             support=lambda *_versions: ([], []),
-            confirm=lambda pods: drain_dry_run.confirm(self._cluster, pods, snapshot.budgets, map),
+            confirm=lambda pods: eviction_dry_run.confirm(self._cluster, pods, snapshot.budgets, map),
             now=self._clock.now(),
         )
         return rollout_planner.make(asked, snapshot, slots, settings, lookups)

@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime impo
     trial,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import package as runtime_package
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_runtime, registration
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_runtime, default_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
@@ -50,7 +50,7 @@ class Install:
         self.files_differ = False
         self.reason = None
         self.notes = []
-        self._registration = registration.Registration(containerd_runtime.find(), installation.PROGRAM, timeout)
+        self._registration = default_runtime.Registration(containerd_runtime.find(), installation.PROGRAM, timeout)
 
     def examine(self):
         """Why a change is necessary, as a sentence; None if the runtime of the package is installed and used. Raises NpuError."""
@@ -187,7 +187,7 @@ class Removal:
                 "they would lose when they start again. Run again when their pods have ended" % len(users.with_chips)
             )
             return None
-        self._registration = registration.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
+        self._registration = default_runtime.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
         reason = self._registration.examine_removal()
         if users.all:
             self.kept = (
@@ -202,7 +202,7 @@ class Removal:
     def _examine_rest(self):
         """Somebody has removed the files, but containerd may still be told to run them: then no pod starts."""
         try:
-            change = registration.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
+            change = default_runtime.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
             reason = change.examine_removal()
         except NpuError:
             return None

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, containerd_runtime, registration
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import ascend_runtime, containerd_runtime, default_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -20,7 +20,7 @@ def problems(source, fs="", find_daemon=containerd_runtime.find):
     try:
         found = installation.foreign(fs) or installation.unfit_place(fs) or no_driver(fs)
         if found is None:
-            registration.Registration(find_daemon(), installation.PROGRAM).examine()
+            default_runtime.Registration(find_daemon(), installation.PROGRAM).examine()
     except NpuError as exc:
         found = exc.message
     if found:

@@ -16,7 +16,7 @@ import time
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import hccn_output
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError, one_line, printable
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, take_lock
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, wait_for_lock
 
 LOCK = "/run/npuops/hccn-tool.lock"
 # Bytes of each output that are read. The longest answer, that about TLS, lists the certificates.
@@ -130,21 +130,19 @@ class HccnTool:
 
     def _lock(self):
         """A file descriptor that holds the lock."""
-        deadline = time.monotonic() + self.lock_wait
-        while True:
-            try:
-                make_directory(os.path.dirname(self.lock))
-                lock = take_lock(self.lock)
-            except OSError as exc:
-                raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
-            if lock is not None:
-                return lock
-            if time.monotonic() >= deadline:
-                raise NoVerdict(
-                    "Another hccn_tool of this collection still runs on this host, so no second one is started. Try again in a "
-                    "minute; if it hangs in the driver (ps shows state D), reboot the host"
-                )
-            time.sleep(0.1)
+        try:
+            make_directory(os.path.dirname(self.lock))
+            return wait_for_lock(self.lock, self.lock_wait, _refuse)
+        except OSError as exc:
+            raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
+
+
+def _refuse(late):
+    if late:
+        raise NoVerdict(
+            "Another hccn_tool of this collection still runs on this host, so no second one is started. Try again in a minute; if "
+            "it hangs in the driver (ps shows state D), reboot the host"
+        )
 
 
 def _told(text):

@@ -19,7 +19,7 @@ import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NoVerdict, NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, take_lock
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, wait_for_lock
 
 LOCK = "/run/npuops/npu-smi.lock"
 
@@ -193,31 +193,29 @@ class NpuSmi:
 
     def _lock(self):
         """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""
-        deadline = time.monotonic() + self.lock_wait
-        while True:
-            try:
-                make_directory(os.path.dirname(self.lock))
-                fd = take_lock(self.lock)
-                if fd is not None:
-                    self._sign(fd)
-                    return fd
-                age, limit = self._holder()
-            except OSError as exc:
-                raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
-            details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
-            if age >= limit + _TO_BE_KILLED:
-                raise NpuError(
-                    "Another npu-smi on this host has been running for %d s, which exceeds its limit of %d s, so no second one is "
-                    "started. If it hangs in the driver (ps shows state D), reboot the host" % (age, limit),
-                    npu_smi=details,
-                )
-            if time.monotonic() >= deadline:
-                raise NoVerdict(
-                    "Another npu-smi on this host has been running for %d s, its limit is %d s; no second one is started. "
-                    "Try again in a minute" % (age, limit),
-                    npu_smi=details,
-                )
-            time.sleep(0.1)
+        try:
+            make_directory(os.path.dirname(self.lock))
+            fd = wait_for_lock(self.lock, self.lock_wait, self._refuse)
+            self._sign(fd)
+            return fd
+        except OSError as exc:
+            raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
+
+    def _refuse(self, late):
+        age, limit = self._holder()
+        details = {"command": None, "status": None, "dcmi_code": None, "output": ""}
+        if age >= limit + _TO_BE_KILLED:
+            raise NpuError(
+                "Another npu-smi on this host has been running for %d s, which exceeds its limit of %d s, so no second one is "
+                "started. If it hangs in the driver (ps shows state D), reboot the host" % (age, limit),
+                npu_smi=details,
+            )
+        if late:
+            raise NoVerdict(
+                "Another npu-smi on this host has been running for %d s, its limit is %d s; no second one is started. "
+                "Try again in a minute" % (age, limit),
+                npu_smi=details,
+            )
 
     def _sign(self, fd):
         """Record in the lock since when it is held, in seconds since the boot, and for how many seconds it may be held."""

@@ -10,6 +10,7 @@ import re
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import kernel_fit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
@@ -154,42 +155,15 @@ def inspect(top, tree, kernel, machine, version=None, signature_demand=None, sym
             extra[path] = module.path
     ordered, plan = load_plan(modules)
     if symvers is not None:
-        check_symbols([modules[path] for path in ordered], plan, symvers)
+        kernel_fit.check([modules[path] for path in ordered], plan, symvers)
     return DriverTree(tree, found_version, extra, ordered, plan)
 
 
 def check_staged(tree, symvers):
-    """``check_symbols`` for the tree of a staged release."""
+    """``kernel_fit.check`` for the tree of a staged release."""
     plan = (image_files.read_text(os.path.join(tree, LOAD_PLAN)) or "").splitlines()
     paths = [line.split(" ")[1] for line in plan if line.startswith("insmod ")]
-    check_symbols([kernel_modules.Module(os.path.join(tree, path)) for path in paths], plan, symvers)
-
-
-def check_symbols(modules, plan, symvers):
-    """Raise NpuError if the kernel of ``symvers`` refuses one of the ``modules`` that ``plan`` (as of ``load_plan``) requires."""
-    required = {kernel_modules.module_name(line.split(" ")[1]) for line in plan if line.endswith(" required")}
-    for module in modules:
-        symbols = symvers.differing(module.versions) if module.name in required else []
-        if symbols:
-            symbol = symbols[0]
-            raise NpuError(
-                "Kernel module %s does not load into the kernel %s of this host: the CRC of the symbol %s is %#010x in the module, "
-                "and %#010x in %s; %d of its %d symbols differ. The module is for another build of this kernel. Compile the "
-                "modules with the headers of the installed build; if that file is of another build, update it or remove it"
-                % (
-                    module.name,
-                    symvers.release,
-                    printable(symbol),
-                    module.versions[symbol],
-                    symvers.kernel[symbol],
-                    symvers.path,
-                    len(symbols),
-                    len(module.versions),
-                ),
-                kernel=symvers.release,
-                module=module.name,
-                symbols=symbols,
-            )
+    kernel_fit.check([kernel_modules.Module(os.path.join(tree, path)) for path in paths], plan, symvers)
 
 
 def _check_programs(top, tree, machine, extra):
@@ -235,7 +209,7 @@ def _modules_for(top, tree, kernel, symvers):
         by_name = by_kernel.setdefault(module.kernel, {})
         if normal is None or module.name in normal:
             by_name.setdefault(module.name, []).append(module)
-    by_name = by_kernel[kernel] if kernel in by_kernel else _of_other_kernel(by_kernel, kernel, symvers)
+    by_name = kernel_fit.choose(by_kernel, kernel, symvers, OPTIONAL_MODULES)
     modules = {}
     for name in sorted(by_name):
         # The same module may also exist for virtual machines, in vnpu_host and vnpu_guest. The one in host is the normal one.
@@ -247,47 +221,6 @@ def _modules_for(top, tree, kernel, symvers):
     if not modules:
         raise NpuError("All kernel modules in the image are for virtual NPUs, which are not supported")
     return modules
-
-
-def _of_other_kernel(by_kernel, kernel, symvers):
-    """The value of ``by_kernel`` (kernel release -> name -> Modules) whose modules ``kernel`` loads as well.
-
-    A kernel ignores the release in the vermagic of a module that has symbol versions. Raises NpuError if there is no such value.
-    """
-    reasons = []
-    for other in sorted(by_kernel) if symvers is not None else ():
-        modules = [module for name in sorted(by_kernel[other]) for module in by_kernel[other][name]]
-        why = _misfit([module for module in modules if module.name not in OPTIONAL_MODULES], modules, symvers)
-        if why is None:
-            return by_kernel[other]
-        reasons.append(". Those for %s do not fit: %s" % (other, why))
-    raise NpuError(
-        "The image has no modules for kernel %s; it has modules for %s%s"
-        % (kernel, ", ".join(sorted(by_kernel)), "".join(reasons)),
-        kernel=kernel,
-        kernels=sorted(by_kernel),
-    )
-
-
-def _misfit(required, modules, symvers):
-    """Why the kernel of ``symvers`` may not load the ``required`` ones of ``modules``, or None if it is certain that it does."""
-    own = {name for module in modules for name in module.exports}
-    if not required:
-        return "none of them is required"
-    for module in required:
-        symbols = symvers.lacking(module.versions, own)
-        if not module.versions:
-            return "%s has no symbol versions" % module.name
-        if symbols:
-            return "%s needs %s with a CRC that %s does not have" % (module.name, printable(symbols[0]), symvers.path)
-        if module.flags != symvers.flags:
-            told = "unknown" if symvers.flags is None else printable(symvers.flags)
-            return "the vermagic of %s has the flags %s, and those of this kernel are %s" % (
-                module.name,
-                printable(module.flags),
-                told,
-            )
-    return None
 
 
 def module_files(top):

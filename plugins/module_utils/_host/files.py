@@ -134,18 +134,31 @@ def exclusive(path, timeout, what):
     Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other holder does, for the
     message.
     """
-    deadline = time.monotonic() + timeout
-    while True:
-        fd = take_lock(path)
-        if fd is not None:
-            break
-        if time.monotonic() >= deadline:
+
+    def refuse(late):
+        if late:
             raise NpuError("Another run is %s on this host (it holds %s). Wait until it ends, then run again" % (what, path))
-        time.sleep(0.1)
+
+    fd = wait_for_lock(path, timeout, refuse)
     try:
         yield
     finally:
         os.close(fd)
+
+
+def wait_for_lock(path, seconds, refuse):
+    """The descriptor of ``take_lock``, when it is free.
+
+    As long as another process holds the lock, ``refuse(late)`` is called. It may raise what there is to say, and must when it is
+    ``late``: the ``seconds`` are over.
+    """
+    deadline = time.monotonic() + seconds
+    while True:
+        fd = take_lock(path)
+        if fd is not None:
+            return fd
+        refuse(time.monotonic() >= deadline)
+        time.sleep(0.1)
 
 
 def take_lock(path):

@@ -15,7 +15,10 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value, spec_defaults
+
+# The option of the modules that need to know where the components are.
+NAMESPACE = {"type": "str", "default": spec_defaults.default("npu_namespace")}
 
 
 class ClusterAction(ActionBase):

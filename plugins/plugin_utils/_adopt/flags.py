@@ -11,7 +11,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 # Go takes one dash or two, and a boolean flag alone means true. Of the others, the value may be the next word.
 _FLAG = re.compile(r"(?<![\w-])--?([A-Za-z][A-Za-z0-9-]{0,63})(?:=([^\s;&|\"']{0,64}))?(?=[\s;&|\"']|\Z)")
@@ -33,7 +33,7 @@ def conflicts(daemonset: Object, settings: Mapping[str, Any]) -> list[str]:
     """How ours would differ, as sentences. ``settings``: of the role, by their names without the prefix."""
     flags = of(daemonset)
     try:
-        own = resolve.settings("npu_device_plugin", settings)
+        own = valid_settings.settings("npu_device_plugin", settings)
     except NpuError:
         return []  # preflight tells what is wrong with them
     told = []

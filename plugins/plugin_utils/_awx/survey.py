@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 # What AWX's own form begins with.
 _TEXT_LENGTH = 1024
@@ -26,7 +26,7 @@ def survey(variables: Iterable[str], questions: Mapping[str, str], defaults: Map
     ``questions``: by variable; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys
     in them are left alone.
     """
-    items = [_item(name, questions[name], argument_specs.option(name), defaults.get(name)) for name in variables]
+    items = [_item(name, questions[name], spec_defaults.option(name), defaults.get(name)) for name in variables]
     return {"name": "", "description": "", "spec": items}
 
 
@@ -41,7 +41,7 @@ def unknown(defaults: Mapping[str, Any], questions: Mapping[str, str]) -> str | 
     )
 
 
-def _item(name: str, question: str, option: argument_specs.Option, default: Any) -> dict[str, Any]:
+def _item(name: str, question: str, option: spec_defaults.Option, default: Any) -> dict[str, Any]:
     item = {
         "variable": name,
         "question_name": question,
@@ -53,14 +53,14 @@ def _item(name: str, question: str, option: argument_specs.Option, default: Any)
     return item
 
 
-def _type(name: str, option: argument_specs.Option) -> dict[str, Any]:
+def _type(name: str, option: spec_defaults.Option) -> dict[str, Any]:
     if option.get("type") == "bool":
         return {"type": "multiplechoice", "choices": "true\nfalse"}
     if option.get("choices"):
         return {"type": "multiplechoice", "choices": "\n".join(option["choices"])}
     if option.get("type") == "int":
         # Without a bound there is no key: null is a bound of 0 to AWX's form.
-        least, most = argument_specs.range_of(name)
+        least, most = spec_defaults.range_of(name)
         return {"type": "integer", "min": least, **({} if most is None else {"max": most})}
     # An empty text would be passed on, were it not too short.
     return {"type": "text", "min": 1, "max": _TEXT_LENGTH}
@@ -81,11 +81,11 @@ def _answer(name: str, item: dict[str, Any], value: Any) -> str | int:
         if number is None or number < item.get("min", number) or number > item.get("max", number):
             raise _wrong(name, value, _bounds(item))
         return number
-    if name in argument_specs.NUMBERS_OR_PERCENTAGES:
+    if name in spec_defaults.NUMBERS_OR_PERCENTAGES:
         try:
-            return str(resolve.number_or_percentage(name, value))
+            return str(valid_settings.number_or_percentage(name, value))
         except TypeError:
-            raise _wrong(name, value, resolve.NUMBER_OR_PERCENTAGE) from None
+            raise _wrong(name, value, valid_settings.NUMBER_OR_PERCENTAGE) from None
     return str(value)
 
 
@@ -99,7 +99,7 @@ def _wrong(name: str, value: Any, meaning: str) -> NpuError:
     return NpuError("npu_awx_survey_defaults.%s is %r; it must be %s" % (name, value, meaning))
 
 
-def _description(option: argument_specs.Option) -> str:
+def _description(option: spec_defaults.Option) -> str:
     """What the role says first, and what an unanswered question means."""
     text = option["description"]
     text = text if isinstance(text, str) else text[0]

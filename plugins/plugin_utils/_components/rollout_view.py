@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -17,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
     BACK,
     progress_of,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 # Of the nodes whose pods are being replaced: in the result, and in a sentence.
-_MOST_NODES, _SHOWN = 500, 3
+_MOST_NODES = 500
 
 
 def read(cluster: AnyCluster, namespace: str, now: float) -> tuple[list[dict[str, Any]] | None, list[str]]:
@@ -97,7 +97,7 @@ def _text(view: dict[str, Any], as_left: bool, now: float) -> str:
     text = "DaemonSet %s %s the image %s%s" % (view["daemonset"], "back to" if back else "to", view["image"], revision)
     text += ": %s of %d nodes" % ("?" if view["updated"] is None else view["updated"], view["nodes"])
     if view["replacing"]:
-        text += ", now %s" % _some(view["replacing"])
+        text += ", now %s" % and_more(view["replacing"])
     if not as_left:
         text += "; it was changed since"
     elif not back:
@@ -107,7 +107,3 @@ def _text(view: dict[str, Any], as_left: bool, now: float) -> str:
     text += ". Run %s" % view["run"]
     beat = maintenance_record.seconds_of(view["heartbeat"])
     return text + (", last heartbeat %s ago" % duration(max(0, now - beat)) if beat is not None else "")
-
-
-def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:_SHOWN]) + (" and %d more" % (len(names) - _SHOWN) if len(names) > _SHOWN else "")

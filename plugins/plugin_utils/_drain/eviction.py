@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import BUDGET, FAILING, REFUSED, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import Pod
 
@@ -29,7 +29,7 @@ def evict(cluster: AnyCluster, pod: Pod, **params: Any) -> None:
     )
 
 
-def dry_run(cluster: AnyCluster, pod: Pod, budgets: pod_budgets.Budgets) -> Blocker | None:
+def dry_run(cluster: AnyCluster, pod: Pod, budgets: disruption_budgets.Budgets) -> Blocker | None:
     """The Blocker the API server names for an eviction that it only pretends, or None."""
     try:
         evict(cluster, pod, dry_run="All")
@@ -42,12 +42,12 @@ def dry_run(cluster: AnyCluster, pod: Pod, budgets: pod_budgets.Budgets) -> Bloc
     return None
 
 
-def refusal(pod: Pod, budgets: pod_budgets.Budgets, exc: kube_client.Refused) -> Blocker:
+def refusal(pod: Pod, budgets: disruption_budgets.Budgets, exc: kube_client.Refused) -> Blocker:
     """The Blocker for an eviction that the server refused: a budget, or an admission webhook."""
     covering = budgets.of(pod) if isinstance(exc, kube_client.TooManyRequests) else []
     if covering:
         budget = covering[0]
-        why = pod_budgets.spent(pod, budget).why if budget.allowed <= 0 else None
+        why = disruption_budgets.spent(pod, budget).why if budget.allowed <= 0 else None
         return Blocker(BUDGET, pod, why or "the PodDisruptionBudget %s: %s" % (budget.label, _said(exc)), budget.result())
     return Blocker(FAILING if isinstance(exc, kube_client.Failing) else REFUSED, pod, _said(exc))
 

@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction, eviction_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.disruption_budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import pause_after
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
@@ -28,7 +29,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import
     Blocker,
     told,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.budgets import Budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.claims import HeldClaims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import COMPONENT, NAMESPACE, NPU, OTHER, Pod
 
@@ -73,7 +73,7 @@ class Drain:
     def simulate(self) -> list[Blocker]:
         """The Blockers there are now; nothing is changed."""
         pods = self._pods(afresh=True)
-        found = drain_dry_run.simulate(
+        found = eviction_dry_run.simulate(
             self._cluster, pods, self._policy, own_pod=self._own_pod, beat=self._beat, claims=self._heeded_claims
         )
         # Where pods that do not end are left, so are those that cannot be told to.
@@ -156,7 +156,7 @@ class Drain:
             gone.update(uid for uid in attempts if uid not in {pod.uid for pod in pods})
             if not pods:
                 return len(gone)
-            found = drain_dry_run.objections(pods, policy, budgets, self._own_pod, self._heeded_claims)
+            found = eviction_dry_run.objections(pods, policy, budgets, self._own_pod, self._heeded_claims)
             hopeless = [blocker for blocker in found if blocker.kind != BUDGET]
             if hopeless:
                 self._give_up(hopeless)
@@ -277,5 +277,4 @@ def _waits_for(pods: Sequence[Pod], come_back: Collection[tuple[str, str]], time
 
 
 def _names(pods: Sequence[Pod]) -> str:
-    names = [pod.label for pod in pods]
-    return ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
+    return and_more([pod.label for pod in pods])

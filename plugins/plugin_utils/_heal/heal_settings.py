@@ -15,14 +15,14 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.recovery_guards import Guards
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.wedged_reboot import Guards
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 
 def guards_of(heal_settings: Mapping[str, Any]) -> Guards:
     """The Guards of the option's value. Raises NpuError when one of them makes no sense."""
-    complete = resolve.settings("npu_heal", heal_settings)
+    complete = valid_settings.settings("npu_heal", heal_settings)
     return Guards(**{field.name: complete[field.name] for field in dataclasses.fields(Guards)})
 
 
@@ -36,8 +36,8 @@ def check_variables(hosts: Iterable[AskedHost]) -> None:
 
 def plan(params: Mapping[str, Any], nodes: Iterable[Any], now: float) -> recovery_plan.HealPlan:
     """The plan of recoveries for Node objects, with a module's options ``hosts``, ``heal_settings`` and perhaps ``settings``."""
-    auto = resolve.settings("npu_heal", params["heal_settings"])["auto"]
-    upgrade = resolve.settings("npu_upgrade", params.get("settings"))
+    auto = valid_settings.settings("npu_heal", params["heal_settings"])["auto"]
+    upgrade = valid_settings.settings("npu_upgrade", params.get("settings"))
     by_name = {node["metadata"]["name"]: node for node in nodes}
     max_age, max_parallel = upgrade["approval_max_age"], upgrade["max_parallel"]
     return recovery_plan.make(params["hosts"], by_name, guards_of(params["heal_settings"]), now, auto, max_age, max_parallel)

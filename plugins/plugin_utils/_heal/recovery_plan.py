@@ -14,15 +14,14 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import recovery_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.max_parallel import MaxParallel
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
@@ -63,7 +62,7 @@ class UnhealthyNode:
             "node": self.name,
             "since": self.wedge.since if self.wedge else None,
             "wedged": self.wedge.reason if self.wedge else None,
-            "attempts": recovery_guards.attempts(self.node, now),
+            "attempts": wedged_reboot.attempts(self.node, now),
             "verdict": self.verdict,
             "reasons": [self.reason] if self.reason else [],
             "from": {"version": before},
@@ -78,7 +77,7 @@ class HealPlan:
     """``storm``: the sentence about one, or None; ``slots``: what recoveries share with upgrades."""
 
     def __init__(
-        self, entries: list[UnhealthyNode], storm: str | None, slots: MaxParallel, guards: recovery_guards.Guards, now: float
+        self, entries: list[UnhealthyNode], storm: str | None, slots: MaxParallel, guards: wedged_reboot.Guards, now: float
     ) -> None:
         self.entries, self.storm, self._slots, self._guards, self._now = entries, storm, slots, guards, now
         self._fleet = slots.fleet
@@ -111,7 +110,7 @@ class HealPlan:
         told = {}
         for entry in self.entries:
             # That it was tried too often tells how often.
-            tried = None if entry.verdict == maintenance_outcome.GIVEN_UP else recovery_guards.history(entry.node, self._now)
+            tried = None if entry.verdict == maintenance_outcome.GIVEN_UP else wedged_reboot.history(entry.node, self._now)
             parts = ["recovery: %s" % entry.verdict, entry.reason, tried]
             if self.storm:
                 parts = ["no recovery in a storm", tried]
@@ -135,7 +134,7 @@ class HealPlan:
 
     def _cells(self, entry: UnhealthyNode) -> tuple[str, str, str, str]:
         most = self._guards.attempts
-        number = len(recovery_guards.attempts(entry.node, self._now))
+        number = len(wedged_reboot.attempts(entry.node, self._now))
         attempts = "%d of %d" % (number, most) if most else str(number)
         return entry.name, (entry.wedge and entry.wedge.since) or "-", attempts, entry.verdict
 
@@ -151,7 +150,7 @@ def _ended(text: str) -> str:
 def make(
     hosts: Iterable[AskedHost],
     nodes: dict[str, Object],
-    guards: recovery_guards.Guards,
+    guards: wedged_reboot.Guards,
     now: float,
     auto: bool = False,
     approval_max_age: float = 0,
@@ -177,7 +176,7 @@ def make(
 
 
 def _concerns(node: Object) -> bool:
-    if wedged_annotation.of(node) is not None or recovery_guards.left(node):
+    if wedged_annotation.of(node) is not None or wedged_reboot.left(node):
         return True
     try:
         return (maintenance_record.decode(node) or {}).get("reason") == maintenance_record.RECOVERY_REASON
@@ -186,7 +185,7 @@ def _concerns(node: Object) -> bool:
 
 
 def _judge(
-    entry: UnhealthyNode, host: AskedHost | None, guards: recovery_guards.Guards, now: float, auto: bool, approval_max_age: float
+    entry: UnhealthyNode, host: AskedHost | None, guards: wedged_reboot.Guards, now: float, auto: bool, approval_max_age: float
 ) -> tuple[str, str | None]:
     """(verdict, why)."""
     node = entry.node
@@ -224,15 +223,15 @@ def _judge_wedged(
     entry: UnhealthyNode,
     wedge: wedged_annotation.Wedge,
     facts: Facts,
-    guards: recovery_guards.Guards,
+    guards: wedged_reboot.Guards,
     now: float,
     auto: bool,
     approval_max_age: float,
 ) -> tuple[str, str | None]:
     node = entry.node
-    no_driver = recovery_guards.left(node) or (facts.get("driver") or {}).get("failed")
+    no_driver = wedged_reboot.left(node) or (facts.get("driver") or {}).get("failed")
     if not wedge.is_of(kube_client.boot_id(node)) and not no_driver:
-        return maintenance_outcome.TOO_SOON, maintenance_purpose.REBOOTED_SINCE
+        return maintenance_outcome.TOO_SOON, wedged_reboot.REBOOTED_SINCE
     why = guards.tired(node, now)
     if why:
         return maintenance_outcome.GIVEN_UP, why
@@ -247,7 +246,7 @@ def _judge_wedged(
     if why:
         return maintenance_outcome.TOO_SOON, why
     if not auto:
-        _given, why = maintenance_record.approval(node, now, approval_max_age, guards.approval_not_before(node))
+        _given, why = approval.given(node, now, approval_max_age, guards.approval_not_before(node))
         if why is not None:
             return maintenance_outcome.AWAITING, why[:1].upper() + why[1:]
     return RECOVER, None

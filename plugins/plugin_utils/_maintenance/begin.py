@@ -11,11 +11,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import recovery_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     TELL,
@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context
     check_skip,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log, run_process
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_log, run_process
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
@@ -121,7 +121,7 @@ class Beginning:
             view = self._work.found_view = self._work.host.peek()
             generation = max(generation, view["generation"] if view else 0) + 1
         wanted: Record = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
-        if retarget and maintenance_record.approved_for(found) not in (None, self._request.version):
+        if retarget and approval.given_for(found) not in (None, self._request.version):
             wanted["approval"] = None  # it was given for what the record was about before
         if foreign and maintenance_record.intended(found):
             # Its host may stay silent: the number that this run gives the record makes it no newer than the host for the next run.
@@ -269,7 +269,7 @@ class Beginning:
             self._request.reason,
             before,
             self._request.target,
-            recovery_guards.recent(last.get("recoveries"), self._work.clock.now()),
+            wedged_reboot.recent(last.get("recoveries"), self._work.clock.now()),
             self._request.job,
         )
         marks = last.get("times", {})
@@ -343,11 +343,11 @@ class Beginning:
             labels = {}  # the node agent has asked; the state is that of an upgrade
         version = self._request.version
         new = any(kube_client.labels(self._log.node).get(name) != value for name, value in labels.items())
-        asks = maintenance_record.ask_for(self._log.node, version)
-        if maintenance_record.ANNOTATION_APPROVE in asks:
+        asks = approval.ask_for(self._log.node, version)
+        if approval.ANNOTATION_APPROVE in asks:
             self._work.say(missing)
         if new or asks:
-            self._log.write(lambda node, _none: Change(None, labels, maintenance_record.ask_for(node, version)))
+            self._log.write(lambda node, _none: Change(None, labels, approval.ask_for(node, version)))
         self._work.tell_event()
         clock, told = self._work.clock, False
         started = clock.monotonic()

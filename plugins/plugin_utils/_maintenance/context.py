@@ -23,7 +23,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostSide, Port
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval_event, max_parallel, node_log, run_liveness
+from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import NAMESPACE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import (
+    approval,
+    approval_event,
+    max_parallel,
+    node_log,
+    run_liveness,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
@@ -110,7 +117,7 @@ class MaintenanceRequest:
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
     vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
-    namespace: str = "npu-operator"
+    namespace: str = NAMESPACE
     process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended
     job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
@@ -360,7 +367,7 @@ class Work:
 
     def approval(self, node: Object, version: str | None) -> tuple[Record | None, str | None]:
         """(approval, None) or (None, why there is none). ``version``: of the driver that the reboot is for, None = any."""
-        return maintenance_record.approval(
+        return approval.given(
             node,
             self.clock.now(),
             self.policy.approval_max_age,
@@ -425,7 +432,7 @@ class Work:
         if self.request.purpose.recovers:
             return
         version = self.request.version
-        text = "to=%s: %s" % (version, maintenance_record.approve([self.request.node], version))
+        text = "to=%s: %s" % (version, approval.command([self.request.node], version))
         try:
             approval_event.ask(self.cluster.retrying_outages_only, self.log.node, self.request.reason, text, self.log.now())
         except kube_client.Refused as exc:

@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Work
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import (
@@ -88,11 +89,11 @@ class Ending:
             change = self._end(node, record, outcome, labels, cordon, why)
             if record["approval"] is not None:
                 # It was for a reboot that did not take place.
-                change.annotations[maintenance_record.ANNOTATION_APPROVE] = "true"
-                change.annotations[maintenance_record.ANNOTATION_APPROVED_BY] = record["approval"].get("by")
-                change.annotations[maintenance_record.ANNOTATION_APPROVAL_FOR] = maintenance_record.approved_for(record)
+                change.annotations[approval.ANNOTATION_APPROVE] = "true"
+                change.annotations[approval.ANNOTATION_APPROVED_BY] = record["approval"].get("by")
+                change.annotations[approval.ANNOTATION_APPROVAL_FOR] = approval.given_for(record)
             elif waits:
-                change.annotations.update(maintenance_record.ask_for(node, self._request.version))
+                change.annotations.update(approval.ask_for(node, self._request.version))
             return change
 
         if intended:
@@ -220,7 +221,7 @@ class Ending:
             closed["withdrawn_for"] = self._request.reason
         annotations: LabelChanges = {}
         if labels[maintenance_record.LABEL_STATE] not in _DUE:
-            annotations = maintenance_record.no_longer_asked(node)
+            annotations = approval.no_longer_asked(node)
         annotations[maintenance_record.ANNOTATION_LAST] = maintenance_record.ended(closed, outcome, self._log.now())
         return Change(None, labels, annotations, cordon)
 

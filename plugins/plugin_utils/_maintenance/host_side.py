@@ -15,6 +15,7 @@ from typing import Any, Protocol, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import parts, same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
     FirmwareAnswer,
@@ -165,30 +166,28 @@ class HostSide:
 
     def wait_driver(self) -> tuple[View, str | None]:
         """Wait until the boot unit has decided; returns (view, None) or (view, why the driver does not work)."""
-        deadline, said = self._clock.monotonic() + READY_LIMIT, False
-        while True:
-            # The host itself looks more often than a call could.
-            view, self._back = self._back or self.view(READY_WAIT if said else None), None
-            if view["ready"]:
-                return view, None
-            if view["unit"] == "failed":
-                told = (view["failed"] or {}).get("reason")
-                return view, "the driver does not work: %s" % (told or "see journalctl -b -u npu-driver")
-            if self._clock.monotonic() >= deadline:
-                return view, "the driver was not ready %d s after the boot (npu-driver.service is %s)" % (
-                    READY_LIMIT,
-                    view["unit"],
-                )
-            if said:
-                self._clock.sleep(POLL)
-            else:
-                self._say("waits for the driver")
-                said = True
+        back, self._back = self._back, None
+        view = self._wait_unit(lambda view: bool(view["ready"]) or view["unit"] == "failed", back)
+        if view["ready"]:
+            return view, None
+        if view["unit"] == "failed":
+            told = (view["failed"] or {}).get("reason")
+            return view, "the driver does not work: %s" % (told or "see journalctl -b -u npu-driver")
+        return view, "the driver was not ready %d s after the boot (npu-driver.service is %s)" % (READY_LIMIT, view["unit"])
 
     def wait_boot_unit(self) -> None:
         """Wait while the boot unit loads the driver. Whether that works is not asked: chips that hang are no reason to wait."""
+        self._wait_unit(lambda view: view["unit"] != "activating")
+
+    def _wait_unit(self, done: Callable[[View], bool], view: View | None = None) -> View:
+        """The first view that is ``done``, or that at the limit. ``view``: one that is there already."""
         deadline, said = self._clock.monotonic() + READY_LIMIT, False
-        while self.view(READY_WAIT if said else None)["unit"] == "activating" and self._clock.monotonic() < deadline:
+        while True:
+            # The host itself looks more often than a call could.
+            view = view or self.view(READY_WAIT if said else None)
+            if done(view) or self._clock.monotonic() >= deadline:
+                return view
+            view = None
             if said:
                 self._clock.sleep(POLL)
             else:
@@ -376,9 +375,7 @@ def waiting_firmware(view: View) -> str | None:
 
 
 def holders_text(holders: Sequence[Holder]) -> str:
-    return ", ".join("%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders[:3]) + (
-        " and %d more" % (len(holders) - 3) if len(holders) > 3 else ""
-    )
+    return and_more(["%(command)s (pid %(pid)s, %(device)s)" % holder for holder in holders])
 
 
 def held_text(holders: Sequence[Holder]) -> str:

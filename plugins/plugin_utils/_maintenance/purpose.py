@@ -16,8 +16,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import recovery_guards
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
@@ -82,14 +82,14 @@ class Upgrade(Purpose):
 class Recovery(Purpose):
     recovers = True
 
-    def __init__(self, guards: recovery_guards.Guards) -> None:
-        """``guards``: _maintenance.recovery_guards.Guards."""
+    def __init__(self, guards: wedged_reboot.Guards) -> None:
+        """``guards``: _heal.wedged_reboot.Guards."""
         self._guards = guards
         self.most_at_once = guards.max_parallel
 
     def check_due(self, node: Object, now: float) -> None:
         if wedged_annotation.of(node) is None:
-            if recovery_guards.left(node):
+            if wedged_reboot.left(node):
                 return  # only its cordon is to be given back
             raise NotDue(maintenance_outcome.ANSWERS, Recovered.message)
         why = self._guards.tired(node, now)
@@ -107,7 +107,7 @@ class Recovery(Purpose):
             return
         # Without a driver the node agent has nothing to look at, and what it said before the reboot stays.
         if not wedge.is_of(view["boot_id"]) and view["unit"] != "failed":
-            raise NotDue(maintenance_outcome.TOO_SOON, REBOOTED_SINCE)
+            raise NotDue(maintenance_outcome.TOO_SOON, wedged_reboot.REBOOTED_SINCE)
         if view["ready"]:
             raise NotDue(maintenance_outcome.ANSWERS, "The driver of the host is ready again (/run/npuops/driver-ready).")
         why = self._guards.fresh(view["uptime"])
@@ -119,7 +119,7 @@ class Recovery(Purpose):
             raise Recovered()
 
     def needs_reboot(self, node: Object) -> bool:
-        return wedged_annotation.of(node) is not None or not recovery_guards.left(node)
+        return wedged_annotation.of(node) is not None or not wedged_reboot.left(node)
 
     def begin(self, record: Record, node: Object, view: View, now: str) -> Record:
         record["due"] = maintenance_record.state(node)
@@ -137,9 +137,6 @@ class Recovery(Purpose):
 
     def state_after(self, record: Record, _state: str | None) -> str | None:
         return record.get("due")
-
-
-REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will report whether its chips respond."
 
 
 _PLAYBOOKS: dict[str | None, str] = {maintenance_record.RECOVERY_REASON: "heal", maintenance_record.ROLLBACK_REASON: "rollback"}

@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Withdrawn, Work
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 
@@ -89,11 +90,11 @@ def intend(work: Work, view: View) -> None:
         if given is not None:
             changed["approval"] = dict(given, job=(work.request.job or {}).get("id"))
         labels = maintenance_record.reboot_required_label(node, record)
-        gone = dict(maintenance_record.NOT_APPROVED)
+        gone = dict(approval.NOT_APPROVED)
         if given is None and work.request.purpose.recovers:
             gone = {}  # it was given for an upgrade
         elif work.request.purpose.recovers:
-            del gone[maintenance_record.ANNOTATION_APPROVAL_FOR]  # an upgrade that it came between still asks for it
+            del gone[approval.ANNOTATION_APPROVAL_FOR]  # an upgrade that it came between still asks for it
         return Change(work.request.purpose.intend(changed, work.log.now()), labels, gone)
 
     work.log.write(decide)

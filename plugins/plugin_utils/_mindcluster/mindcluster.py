@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 # As upstream names its releases: v26.1.0, v26.1.0.beta.2, v7.0.RC1. A tag may have more after that.
 _RELEASE = re.compile(r"v?([0-9]{1,2}\.[0-9])\.(?:[0-9]+|RC[0-9]+)(?![0-9])")
@@ -85,7 +85,7 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
     Raises NpuError for settings that make no sense.
     """
     row = version_line(name)
-    settings = resolve.settings(role, given)
+    settings = valid_settings.settings(role, given)
     if role == "npu_volcano":
         return dict(row, volcano=_volcano(row, settings))
     part = role.removeprefix("npu_")
@@ -95,7 +95,7 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
     wanted = dict(row[part])
     wanted["flags"] = [_with_level(flag, settings["log_level"]) for flag in wanted["flags"]]
     for option, flag in (("log_max_age", "-maxAge"), ("log_max_backups", "-maxBackups")):
-        if settings[option] != argument_specs.default("%s_%s" % (role, option)):
+        if settings[option] != spec_defaults.default("%s_%s" % (role, option)):
             wanted["flags"].append("%s=%d" % (flag, settings[option]))
     options = table()["options"]
     if role == "npu_ascend_operator":

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
+
 
 def shared(pairs: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
     """``a, b: clause`` lines; what several hosts have in common is told once. ``pairs``: (name, clauses)."""
@@ -22,4 +24,4 @@ def shared(pairs: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
 
 def some(names: Collection[str], most: int = 8) -> str:
     """The first names in their order, and how many more there are."""
-    return ", ".join(sorted(names)[:most]) + (" and %d more" % (len(names) - most) if len(names) > most else "")
+    return and_more(sorted(names), most)

@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollbac
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import target as rollout_target
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
     AWAITING,
@@ -215,11 +216,11 @@ def _is_blocked(entry: PlannedNode, plan: PlanContext) -> bool:
 def _lacks_approval(entry: PlannedNode, plan: PlanContext) -> bool:
     if entry.node is None or plan.settings.auto:
         return False
-    approval, why = maintenance_record.approval(
+    given, why = approval.given(
         entry.node, plan.lookups.now, plan.settings.approval_max_age, version=(entry.target or {}).get("version")
     )
-    entry.reasons += [] if approval else [why or ""]
-    return approval is None
+    entry.reasons += [] if given else [why or ""]
+    return given is None
 
 
 def _is_ready(_entry: PlannedNode, _plan: PlanContext) -> bool:

@@ -13,9 +13,13 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import component_order, node_verdict, vnpu_changes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import (
+    component_order,
+    node_verdict,
+    planned_evictions,
+    vnpu_changes,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import estimate as rollout_estimate
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import evictions as rollout_evictions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollback as rollout_rollback
@@ -71,7 +75,7 @@ def make(
     if device_plugin and settings.reason == maintenance_record.UPGRADE_REASON:
         cluster_reasons += vnpu_changes.excluded(entries, device_plugin)
     room = Room(snapshot)
-    rollout_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
+    planned_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
     rollout_order.arrange(entries, settings.canary)
     max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
     estimate = rollout_estimate.total(entries, max_parallel.number)

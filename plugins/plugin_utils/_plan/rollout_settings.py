@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Brings, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import Blocker

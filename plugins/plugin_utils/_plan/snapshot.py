@@ -14,13 +14,13 @@ import gc
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_version_lines import MindClusterVersionLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.registry_nodes import RegistryNodes
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.claims import HeldClaims
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -33,7 +33,7 @@ class FleetSnapshot:
         self,
         nodes: Mapping[str, Object],
         pods: Mapping[str, Sequence[pod_view.Pod]],
-        budgets: pod_budgets.Budgets,
+        budgets: disruption_budgets.Budgets,
         registry_nodes: Mapping[str, str] | None = None,
         version_lines: MindClusterVersionLines | None = None,
         claims: HeldClaims | None = None,
@@ -81,7 +81,7 @@ class FleetSnapshot:
                 if pod.kind == pod_view.COMPONENT:
                     version_lines.look(item)
         claims = HeldClaims.read(cluster, itertools.chain.from_iterable(pods.values()), npu_drivers)
-        return cls(nodes, dict(pods), pod_budgets.Budgets.read(cluster), registry.nodes, version_lines, claims)
+        return cls(nodes, dict(pods), disruption_budgets.Budgets.read(cluster), registry.nodes, version_lines, claims)
 
 
 @contextlib.contextmanager
@@ -108,7 +108,7 @@ def _slim_entry(entry: Object) -> Object | None:
     """The entry of managedFields with approval and cordon only, None without them."""
     owned = entry.get("fieldsV1", {})
     kept: Object = {}
-    key = "f:" + maintenance_record.ANNOTATION_APPROVE
+    key = "f:" + approval.ANNOTATION_APPROVE
     if key in owned.get("f:metadata", {}).get("f:annotations", {}):
         kept["f:metadata"] = {"f:annotations": {key: {}}}
     if "f:unschedulable" in owned.get("f:spec", {}):

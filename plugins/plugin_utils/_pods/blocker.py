@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import NPU, Pod
 
 # Kinds of blocker.
@@ -73,9 +74,8 @@ def told(blockers: Iterable[Blocker]) -> str:
         causes.setdefault((blocker.why, blocker.pod.owner_text), []).append(blocker.pod.label)
     parts = []
     for (why, owner), names in causes.items():
-        shown = ", ".join(names[:3]) + (" and %d more" % (len(names) - 3) if len(names) > 3 else "")
         plural = "s" if len(names) > 1 else ""
-        parts.append("the pod%s %s%s cannot be evicted: %s" % (plural, shown, " (%s)" % owner if owner else "", why))
+        parts.append("the pod%s %s%s cannot be evicted: %s" % (plural, and_more(names), " (%s)" % owner if owner else "", why))
     return "; ".join(parts)
 
 

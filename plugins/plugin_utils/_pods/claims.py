@@ -17,6 +17,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import NO_DRA_PLUGIN, Blocker
@@ -31,7 +32,6 @@ DAEMONSETS = "/apis/apps/v1/daemonsets"
 _MOST_DEVICES = 128  # of one claim; the API server allows 32
 _MOST_DRIVERS = 32  # whose ResourceSlices are read
 _BY_NAME = 16  # claims that are read one by one instead of all of the cluster
-_SHOWN = 3
 _NAME = 253  # characters
 DRIVER_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -61,7 +61,7 @@ class Claim:
     def label(self) -> str:
         """``job-0-npu-x7k2p of npu.huawei.com``"""
         drivers = sorted({driver for driver, _pool in self.pools})
-        return "%s of %s" % (self.name, _some(drivers, ", ")) if drivers else self.name
+        return "%s of %s" % (self.name, and_more(drivers)) if drivers else self.name
 
 
 @dataclasses.dataclass
@@ -150,7 +150,7 @@ class HeldClaims:
 
     def labels(self, pod: Pod) -> str:
         """The pod's claims as a person reads them, "" without any."""
-        return _some([claim.label for claim in self.of(pod)], ", ")
+        return and_more([claim.label for claim in self.of(pod)])
 
     def objection(self, pod: Pod) -> Blocker | None:
         """The Blocker that a missing plugin is to the pod's eviction, or None."""
@@ -190,11 +190,7 @@ def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collect
 def holders(pods: Sequence[Pod], claims: HeldClaims) -> str | None:
     """A clause that names the pods of one node that hold claims, with their claims and drivers; None when there is none."""
     told = ["%s (%s)" % (pod.label, claims.labels(pod)) for pod in pods if claims.of(pod)]
-    return "pods that hold ResourceClaims: %s" % _some(told, "; ") if told else None
-
-
-def _some(names: Sequence[str], separator: str) -> str:
-    return separator.join(names[:_SHOWN]) + (" and %d more" % (len(names) - _SHOWN) if len(names) > _SHOWN else "")
+    return "pods that hold ResourceClaims: %s" % and_more(told, separator="; ") if told else None
 
 
 def _keys(pod: Pod) -> Iterator[tuple[str, str]]:
@@ -268,7 +264,7 @@ def _daemonsets(cluster: AnyCluster, drivers: Collection[str]) -> dict[str, str]
     except NpuError as exc:
         if not isinstance(exc, kube_client.NotFound) and not exc.details.get("missing"):
             raise
-    return {driver: _some([name for _works, name in sorted(names)], " or ") for driver, names in found.items()}
+    return {driver: and_more([name for _works, name in sorted(names)], separator=" or ") for driver, names in found.items()}
 
 
 def _words(spec: Object) -> Iterator[str]:

@@ -11,8 +11,9 @@ import socket
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
-NAMESPACE = "npu-operator"  # of our components, unless another one is given
+NAMESPACE: str = spec_defaults.default("npu_namespace")  # of our components, unless another one is given
 
 
 # What a pod is to a drain; the first that fits counts.

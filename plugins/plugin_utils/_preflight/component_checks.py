@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import O
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 
 def device_plugins(daemonsets: Iterable[Object], namespace: str, adopting: bool = False) -> tuple[Objects, list[str]]:
@@ -75,7 +75,7 @@ def mindcluster_reasons(
 def share_count(settings: Mapping[str, Any]) -> int:
     """How often the device plugin is to offer each chip, by its settings; 1 for settings that mindcluster_reasons refuses."""
     try:
-        return resolve.settings("npu_device_plugin", settings)["share_count"]
+        return valid_settings.settings("npu_device_plugin", settings)["share_count"]
     except NpuError:
         return 1
 
@@ -83,7 +83,7 @@ def share_count(settings: Mapping[str, Any]) -> int:
 def hot_reset(settings: Mapping[str, Any]) -> str:
     """Whether the device plugin resets faulty chips, by its settings; ``disabled`` for settings that are refused."""
     try:
-        return resolve.settings("npu_device_plugin", settings)["hot_reset"]
+        return valid_settings.settings("npu_device_plugin", settings)["hot_reset"]
     except NpuError:
         return "disabled"
 

@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_h
     PREINSTALLED,
     CheckedHost,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 SOURCES = (IMAGE, PACKAGE, PREINSTALLED)
@@ -114,7 +114,8 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
     accelerator, chip = verdict.family.get("accelerator") or "", verdict.family.get("name")
     shared = mindcluster.shared_chips(accelerator)
     try:
-        own = resolve.settings("npu_device_plugin", {"share_count": verdict.config["device_plugin_share_count"]})["share_count"]
+        given = {"share_count": verdict.config["device_plugin_share_count"]}
+        own = valid_settings.settings("npu_device_plugin", given)["share_count"]
     except NpuError as exc:
         verdict.reasons.append(exc.message)
         return

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
@@ -18,13 +19,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.install_p
     Permission,
     of_named,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 _RBAC, _ADMISSION = "rbac.authorization.k8s.io", "admissionregistration.k8s.io"
 _CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _VOLCANO = "Install Volcano, which npu_volcano_enabled: true does"
 # Names of objects that keep a CustomResourceDefinition: in a sentence.
-_SHOWN = 3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -130,7 +130,7 @@ def brought(found: Mapping[str, Found], enabled: Callable[[str], bool]) -> list[
 
 def _is_on(role: str, settings: Mapping[str, Any], option: str) -> bool:
     try:
-        return resolve.settings(role, settings)[option]
+        return valid_settings.settings(role, settings)[option]
     except NpuError:
         return True  # told already
 
@@ -196,13 +196,8 @@ def _crd_to_remove(cluster: AnyCluster, crd: mindcluster_stack.Crd) -> tuple[boo
     names = sorted("/".join(filter(None, (item.get("namespace"), item["name"]))) for item in objects if item["name"] not in crd.own)
     if not names:
         return True, []
-    told = "the CustomResourceDefinition %s stays, because %s exist: %s%s" % (
-        crd.name,
-        crd.objects,
-        ", ".join(names[:_SHOWN]),
-        " and %d more" % (len(names) - _SHOWN) if len(names) > _SHOWN else "",
-    )
-    return False, [told]
+    told = "the CustomResourceDefinition %s stays, because %s exist: %s"
+    return False, [told % (crd.name, crd.objects, and_more(names))]
 
 
 def _leftovers(cluster: AnyCluster, component: mindcluster_stack.Component) -> list[dict[str, str]]:

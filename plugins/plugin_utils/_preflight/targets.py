@@ -67,9 +67,9 @@ def targets(
         ]
         result["nodes"] = [entry for name, verdict in hosts if verdict in active for entry in _offers(verdict, validated.get(name))]
     nodes = [verdict["node_name"] for verdict in active]
-    others = [(exporter, component_names.EXPORTER), (node_agent, component_names.AGENT), (noded, component_names.NODED)]
-    result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for deployed, name in others if deployed]
-    always = [name for deployed, name in others if deployed]
+    always = [name for deployed, name in ((exporter, component_names.EXPORTER), (node_agent, component_names.AGENT)) if deployed]
+    others = always + ([component_names.NODED] if noded else [])
+    result["daemonsets"] += [{"namespace": namespace, "name": name, "nodes": nodes} for name in others]
     result["adopt"] = {
         verdict["node_name"]: ([component_names.DEVICE_PLUGINS[verdict["accelerator"]]] if device_plugin else []) + always
         for _name, verdict in hosts

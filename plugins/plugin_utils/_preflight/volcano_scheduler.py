@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 # As Volcano's manifests and MindCluster's call the scheduler's configuration, in whatever namespace.
 _CONFIGURATION = "volcano-scheduler-configmap"
@@ -32,7 +32,7 @@ def judge(cluster: AnyCluster, version_line: str, settings: Mapping[str, Any], o
     scheduler has the plugin of the version line.
     """
     try:
-        if not resolve.settings("npu_device_plugin", settings)["volcano"]:
+        if not valid_settings.settings("npu_device_plugin", settings)["volcano"]:
             return [], [_IGNORED] if ours else []
     except NpuError:
         return [], []  # told already

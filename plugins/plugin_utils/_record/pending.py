@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 _CLOCK = Clock()
@@ -32,7 +32,7 @@ def change(node: Object, due: bool, version: str | None = None) -> tuple[LabelCh
     """
     if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
         return {}, {}
-    return _labels(node, due), maintenance_record.ask_for(node, version) if due else maintenance_record.no_longer_asked(node)
+    return _labels(node, due), approval.ask_for(node, version) if due else approval.no_longer_asked(node)
 
 
 def _labels(node: Object, due: bool) -> LabelChanges:

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_ru
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -291,7 +292,7 @@ def _approve(nodes: list[ReportedNode]) -> str | None:
     names: dict[str | None, list[str]] = {}
     for node in awaiting(nodes):
         names.setdefault(node["to"], []).append(node["node"])
-    return " && ".join(maintenance_record.approve(names[version], version) for version in names) or None
+    return " && ".join(approval.command(names[version], version) for version in names) or None
 
 
 # --- what the renderers have in common ---

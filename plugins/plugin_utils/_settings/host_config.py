@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 # Without the prefix npu_, as the option `config` of hosts has them.
 NAMES = (
@@ -57,7 +57,7 @@ def complete(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def argument_spec() -> dict[str, dict[str, Any]]:
     """The suboptions of a module's option ``config``."""
-    spec = {name: {"type": argument_specs.option("npu_" + name)["type"]} for name in NAMES}
+    spec = {name: {"type": spec_defaults.option("npu_" + name)["type"]} for name in NAMES}
     # A name, or a list of names.
     spec["driver_kernels"] = {"type": "list", "elements": "str"}
     # A key, or a list of keys.
@@ -74,5 +74,5 @@ def argument_spec() -> dict[str, dict[str, Any]]:
 
 
 def _default(name: str) -> Any:
-    default = argument_specs.default("npu_" + name)
+    default = spec_defaults.default("npu_" + name)
     return None if default in ("", []) else default

@@ -15,9 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
-# _settings.resolve reads them.
+# _settings.valid_settings reads them.
 _RESOLVED = ("npu_upgrade", "npu_heal")
 # The filter npu_hosts leaves them out, and nothing else reads them.
 _OF_HOSTS = frozenset({"npu_driver_version"})
@@ -63,9 +63,9 @@ def _told(name: str) -> str:
 def _defaults() -> dict[str, Any]:
     """By name, the defaults that are not empty."""
     found = {}
-    for role in argument_specs.roles():
+    for role in spec_defaults.roles():
         if role not in _RESOLVED:
-            found.update({name: value for name, value in argument_specs.role_defaults(role).items() if _is_something(value)})
+            found.update({name: value for name, value in spec_defaults.role_defaults(role).items() if _is_something(value)})
     return found
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.argument_specs import known_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
 
 RENAMED = {"npu_daemonset_max_unavailable": "npu_rollout_max_unavailable"}
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import itertools
 import json
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import Recovery
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
@@ -78,7 +78,7 @@ class Commands(Bench):
         return {"upgrade": self.upgrade, "rollback": self.rollback, "heal": self.heal}[name]()
 
     def plan(self, reason="upgrade", **settings):
-        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, pod_budgets.Budgets([]))
+        snapshot = fleet_snapshot.FleetSnapshot({"npu-a": self.node}, {}, disruption_budgets.Budgets([]))
         lookups = rollout_settings.Lookups(
             resolve=lambda reference, config, machine: _digest(self.wanted),
             size=lambda *_args: 2**30,

@@ -5,8 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, node_drain
 
 from support.fleet.fake_fleet import FakeCluster
 from support.fleet.maintenance_bench import Bench

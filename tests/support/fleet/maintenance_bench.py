@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle i
     Recovery,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 from support.fleet.fake_fleet import CHIPS, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World, merge
 
@@ -33,7 +33,7 @@ TARGET = {"version": "25.5.0", "release": NEW, "digest": "sha256:" + "b" * 64}
 
 def policy_of(**settings):
     """Without approvals, unless ``settings`` says so; the rest as the role npu_upgrade has it."""
-    return MaintenancePolicy.of(resolve.settings("npu_upgrade", {"auto": True, **settings}))
+    return MaintenancePolicy.of(valid_settings.settings("npu_upgrade", {"auto": True, **settings}))
 
 
 class Bench:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import json
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.mindcluster_version_lines import MindClusterVersionLines
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_DIGEST, OLD_RELEASE, host
 from support.kube.stub import node
@@ -37,12 +37,12 @@ def snapshot_of(nodes, pods=(), budgets=(), **kwargs):
     version_lines = MindClusterVersionLines(pod_view.NAMESPACE)
     for item in pods:
         version_lines.look(item)
-    return fleet_snapshot.FleetSnapshot(nodes, by_node, pod_budgets.Budgets(budgets), version_lines=version_lines, **kwargs)
+    return fleet_snapshot.FleetSnapshot(nodes, by_node, disruption_budgets.Budgets(budgets), version_lines=version_lines, **kwargs)
 
 
 def asked(reason="upgrade", **settings):
     """Of a run without approvals, unless ``settings`` says so."""
-    return rollout_settings.RolloutSettings.of(resolve.settings("npu_upgrade", {"auto": True, **settings}), reason)
+    return rollout_settings.RolloutSettings.of(valid_settings.settings("npu_upgrade", {"auto": True, **settings}), reason)
 
 
 def make(

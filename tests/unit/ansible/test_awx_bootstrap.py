@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.argument_specs import known_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
 
 from support import controller
 from support.awx import rules as awx_rules

@@ -10,7 +10,7 @@ import re
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, empty_answers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import empty_answers, spec_defaults
 
 from support import controller
 from support.paths import CHECKOUT
@@ -91,7 +91,7 @@ def test_a_version_that_is_given_wins(tmp_path):
 
 def test_empty_settings_of_an_upgrade_are_the_inventorys(tmp_path):
     """As the playbooks hand them to the modules, with all of them empty."""
-    empty = [name + "=" for name in argument_specs.role_options("npu_upgrade")]
+    empty = [name + "=" for name in spec_defaults.role_options("npu_upgrade")]
     found = shown(tmp_path, settings_of_the_plan(), *empty)["a"]
     assert (found["auto"], found["max_parallel"], found["hook_before"]) == (True, 0, "/srv/before.yml")
     assert found == shown(tmp_path, settings_of_the_plan())["a"]

@@ -62,6 +62,7 @@ PREFLIGHT = {
     "hosts": {name: dict(READY, node_name=name) for name in HOSTS}, "ready": list(HOSTS), "no_chip": [], "pause": [], "plan": [],
     "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
     "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
+    "components": {"namespace": "npu-operator", "device_plugin": True, "exporter": True, "node_agent": True, "noded": False},
 }  # fmt: skip
 FLEET = {"fleet": [], "rollouts": [], "storm": None, "halted": None, "problems": ["a: invalid"], "table": []}
 ANSWERS = {

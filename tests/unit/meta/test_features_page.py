@@ -9,7 +9,7 @@ import pathlib
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 CHECKOUT = pathlib.Path(__file__).resolve().parents[3]
 PAGE = (CHECKOUT / "docs" / "features.md").read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_a_feature(row):
     for path, name in tests:
         assert re.search(r"^def %s\(" % name, (CHECKOUT / path).read_text(encoding="utf-8"), re.MULTILINE), (path, name)
     for variable in re.findall(r"`(npu_\w+)(?:\.\w+)?`", here):
-        assert variable in argument_specs.known_variables(), variable
+        assert variable in spec_defaults.known_variables(), variable
     for name in re.findall(r"`npuops\.ascend\.(\w+)`", here):
         places = ("playbooks/%s.yml" % name, "plugins/modules/%s.py" % name)
         assert any((CHECKOUT / place).exists() for place in places), name

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_hosts import npu_hosts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, no_value, resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value, spec_defaults, valid_settings
 from jinja2 import nodes
 
 from support.paths import CHECKOUT
@@ -28,7 +28,7 @@ NOT_FOR_USERS = ("_leftovers", "_crds", "npu_driver_other_kernels")
 
 
 def may_be_empty():
-    return argument_specs.known_variables() - no_value.need_value()
+    return spec_defaults.known_variables() - no_value.need_value()
 
 
 class Loader(yaml.SafeLoader):
@@ -109,10 +109,10 @@ def test_what_may_be_empty_is_as_if_it_was_not_there():
     (host,) = npu_hosts(["a"], {"a": dict.fromkeys(names)}, credentials=True)
     assert host["config"] == {}
     for role in ("npu_upgrade", "npu_heal"):
-        assert resolve.of_host(role, dict.fromkeys(names)) == resolve.of_host(role, {})
+        assert valid_settings.of_host(role, dict.fromkeys(names)) == valid_settings.of_host(role, {})
 
 
 def test_every_variable_is_one_or_the_other():
-    assert len(may_be_empty()) + len(no_value.need_value()) == len(argument_specs.known_variables())
+    assert len(may_be_empty()) + len(no_value.need_value()) == len(spec_defaults.known_variables())
     awx = yaml.load((CHECKOUT / "roles/npu_awx/vars/main.yml").read_text(encoding="utf-8"), Loader)["__npu_awx_need_value"]
     assert sorted(awx) == sorted(name for name in no_value.need_value() if name.startswith("npu_awx_"))

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.action import npu_maintenance
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 from support.fleet.fake_fleet import NEW, OLD
 from support.kube.eviction_stub import PODS, EvictionApi, pod
@@ -177,7 +177,7 @@ def test_what_could_not_begin_says_so_for_the_play(api, host):
     ],
 )
 def test_it_stops_where_the_first_tasks_of_the_user_run(settings, reason, until):
-    assert npu_maintenance.maintenance_cycle.before_hook(resolve.settings("npu_upgrade", settings), reason) == until
+    assert npu_maintenance.maintenance_cycle.before_hook(valid_settings.settings("npu_upgrade", settings), reason) == until
 
 
 def test_without_hooks_one_call_is_all(api, host):

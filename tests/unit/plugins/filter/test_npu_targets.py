@@ -23,6 +23,9 @@ LABEL = "npuops.ascend/firmware-version"
     ],
 )
 def test_what_the_chips_run(registered, labels):
-    results = {verdict.name: verdict.result() for verdict in judge([host("a")])}
-    (node,) = npu_targets(results, ["a"], {"a": registered})["labels"]
+    preflight = {
+        "hosts": {verdict.name: verdict.result() for verdict in judge([host("a")])},
+        "components": {"namespace": "npu-operator", "device_plugin": True, "exporter": True, "node_agent": True, "noded": False},
+    }
+    (node,) = npu_targets(preflight, ["a"], {"a": registered})["labels"]
     assert {name: value for name, value in node["labels"].items() if name == LABEL} == labels

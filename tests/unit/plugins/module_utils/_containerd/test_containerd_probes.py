@@ -9,8 +9,13 @@ import pathlib
 import shutil
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, config_files, containerd_config, enable_cdi
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_spec,
+    config_files,
+    containerd_config,
+    disable_cdi,
+    enable_cdi,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
 from support.host import containerd_probes as probes
@@ -79,11 +84,11 @@ def test_there_and_back(etc, tmp_path, name, release):
     again = enable_cdi.Switch(daemon)
     assert "has not been restarted since" in again.examine() and not again.would_change(restart=False)
 
-    revert = containerd_revert.Revert(daemon)
+    revert = disable_cdi.Revert(daemon)
     assert revert.examine() and revert.left is None
     revert.apply(restart=False)
     # The backup goes with the next one, which sees that the running containerd has CDI off.
-    revert = containerd_revert.Revert(daemon)
+    revert = disable_cdi.Revert(daemon)
     revert.examine()
     assert revert.left is None
     revert.apply(restart=False)
@@ -97,7 +102,7 @@ def test_there_and_back(etc, tmp_path, name, release):
 def test_uninstall_is_not_in_the_way_of_itself(etc, tmp_path, name):
     """What it cannot follow it leaves, with the reason."""
     before = tree(lay_out(etc, name))
-    revert = containerd_revert.Revert(probes.daemon(probes.program(tmp_path / "containerd", "1.7"), etc))
+    revert = disable_cdi.Revert(probes.daemon(probes.program(tmp_path / "containerd", "1.7"), etc))
     assert revert.examine() is None and not revert.would_change()
     assert "UTF-8" in revert.left or ".npuops-backup" in revert.left
     assert tree(etc) == before

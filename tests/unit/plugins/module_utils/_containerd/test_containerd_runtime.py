@@ -17,10 +17,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     cdi_spec,
     config_files,
     containerd_runtime,
+    disable_cdi,
     enable_cdi,
     generated,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
@@ -406,7 +406,7 @@ def test_absent_without_a_restart_is_finished_by_the_next_one(tmp_path, host, mo
         fake.running = True
 
         def revert(restart, fake=fake):
-            made = containerd_revert.Revert(fake.switch().daemon)
+            made = disable_cdi.Revert(fake.switch().daemon)
             reason, changed = made.examine(), made.would_change(restart)
             if changed:
                 made.apply(restart)
@@ -435,7 +435,7 @@ def test_what_was_made_from_nothing_goes_whatever_an_older_backup_says(tmp_path,
     switch.examine()
     switch.apply(restart=False)
     assert backup.read_text() == "# an old one\nversion = 2\n"
-    revert = containerd_revert.Revert(fake.switch().daemon)
+    revert = disable_cdi.Revert(fake.switch().daemon)
     assert revert.examine() and revert.left is None
     revert.apply()
     assert not fake.config.exists() and backup.read_text() == "# an old one\nversion = 2\n"
@@ -454,7 +454,7 @@ def test_a_file_that_cannot_be_replaced_is_told_beforehand(tmp_path, host, monke
     switch.apply(restart=False)
     fake.running = True
     monkeypatch.setattr(host_mounts, "points", lambda: {str(fake.config)})
-    revert = containerd_revert.Revert(fake.switch().daemon)
+    revert = disable_cdi.Revert(fake.switch().daemon)
     assert revert.examine() is None and not revert.would_change()
     assert "CDI stays enabled in %s: " % fake.config in revert.left and "mount point" in revert.left
 

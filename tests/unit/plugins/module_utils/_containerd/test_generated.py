@@ -13,10 +13,10 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     cdi_spec,
     config_files,
     containerd_runtime,
+    disable_cdi,
     enable_cdi,
     generated,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
@@ -101,7 +101,7 @@ class Node:
         return reason, changed
 
     def switch_off(self, restart=True):
-        revert = containerd_revert.Revert(self.daemon())
+        revert = disable_cdi.Revert(self.daemon())
         reason, changed = revert.examine(), revert.would_change(restart)
         if changed:
             revert.apply(restart)

@@ -10,13 +10,13 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recovery_plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table, rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_log, wedged_annotation
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_log, wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pending as maintenance_pending
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
@@ -113,10 +113,8 @@ def test_what_is_written_can_be_read():
     """However much a hook, a host or whoever approves has to say."""
     made = a_node()
     made["metadata"].update(resourceVersion="1")
-    made["metadata"]["annotations"].update(
-        {maintenance_record.ANNOTATION_APPROVE: "true", maintenance_record.ANNOTATION_APPROVED_BY: "x" * 200000}
-    )
-    given, _why = maintenance_record.approval(made, NOW)
+    made["metadata"]["annotations"].update({approval.ANNOTATION_APPROVE: "true", approval.ANNOTATION_APPROVED_BY: "x" * 200000})
+    given, _why = approval.given(made, NOW)
     record = dict(RECORD, failure="y" * 500000, approval=given)
     change = node_log.Change(
         record, annotations={maintenance_record.ANNOTATION_LAST: maintenance_record.ended(record, "failed", THEN)}
@@ -182,7 +180,7 @@ def looks(made):
     nodes = {"a": made, "b": a_node("b", wedged=json.dumps(dict(WEDGED, boot_id="boot-b")))}
     hosts = [host("a"), host("b")]
     recovery = recovery_plan.make(hosts, nodes, guards_of({"storm_percent": 100}), NOW, auto=True)
-    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, pod_budgets.Budgets(()))
+    snapshot = fleet_snapshot.FleetSnapshot(nodes, {}, disruption_budgets.Budgets(()))
     lookups = rollout_settings.Lookups(
         resolve=lambda *_args: NEW_DIGEST,
         size=lambda *_args: 1,

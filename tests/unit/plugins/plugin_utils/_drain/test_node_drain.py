@@ -7,8 +7,7 @@ from __future__ import annotations
 import socket
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
@@ -32,7 +31,7 @@ OURS = {"namespace": "npu-operator", "node_selector": {"npuops.ascend/components
 
 def simulate(cluster, own_pod=None, **variables):
     pods = pod_view.pods_of_node(cluster, "a")
-    return drain_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
+    return eviction_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
 
 
 def test_a_users_pod_with_our_node_selector_is_evicted(api, cluster, time):

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import room as rollout_room
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 from hypothesis import example, given
@@ -42,7 +42,7 @@ def test_each_form_of_a_quantity_is_its_number(quantity):
     with bounded():
         assert kube_client.allocatable(made, RESOURCE) == number
         assert Pod(pod).requests.get(RESOURCE, 0) == number
-        room = rollout_room.Room(fleet_snapshot.FleetSnapshot({"a": made}, {}, pod_budgets.Budgets(())))
+        room = rollout_room.Room(fleet_snapshot.FleetSnapshot({"a": made}, {}, disruption_budgets.Budgets(())))
         assert room.totals.get(RESOURCE, {}).get("allocatable", 0) == number
         views = report_status.node_views({"a": made}, [], 0)
         assert views["a"]["allocatable"][RESOURCE] == number
@@ -55,5 +55,5 @@ def test_what_is_no_whole_number_is_none(text):
     with bounded():
         assert isinstance(kube_client.allocatable(made, RESOURCE), int)
         Pod({"metadata": {"name": "p"}, "spec": {"containers": [{"resources": {"limits": {RESOURCE: text}}}]}})
-        rollout_room.Room(fleet_snapshot.FleetSnapshot({"a": made}, {}, pod_budgets.Budgets(())))
+        rollout_room.Room(fleet_snapshot.FleetSnapshot({"a": made}, {}, disruption_budgets.Budgets(())))
         report_status.node_views({"a": made}, [], 0)

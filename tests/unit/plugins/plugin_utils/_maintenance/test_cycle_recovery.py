@@ -10,10 +10,8 @@ import itertools
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets, drain_policy, node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet.fake_fleet import OLD, FakeCluster, Fate, Killed, Pods
@@ -485,7 +483,7 @@ def test_a_job_that_hangs_on_the_chips_keeps_no_recovery():
         def list(self, path, label_selector=None, field_selector=None):
             if path == "/api/v1/pods":
                 return [copy.deepcopy(job)] if bench.host.boots == 0 else []
-            return [] if path == pod_budgets.PATH else super().list(path, label_selector)
+            return [] if path == disruption_budgets.PATH else super().list(path, label_selector)
 
         def each(self, path, label_selector=None, field_selector=None):
             return iter(self.list(path, label_selector, field_selector))

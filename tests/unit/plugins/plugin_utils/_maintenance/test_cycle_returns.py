@@ -8,10 +8,8 @@ from __future__ import annotations
 import copy
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import node_drain
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets, drain_policy, node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 
 from support.fleet.fake_fleet import FakeCluster
 from support.fleet.maintenance_bench import COMPONENTS, STATE, Bench
@@ -36,7 +34,7 @@ class Returns(Bench):
                     if not found and bench.waiting:
                         bench.waiting.pop()()
                     return found
-                return [] if path == pod_budgets.PATH else super().list(path, label_selector)
+                return [] if path == disruption_budgets.PATH else super().list(path, label_selector)
 
             def each(self, path, label_selector=None, field_selector=None):
                 return iter(self.list(path, label_selector, field_selector))

@@ -10,7 +10,7 @@ import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle import MaintenancePolicy
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 from support.fleet.fake_fleet import LEASE, Fate, Killed
 from support.fleet.maintenance_bench import APPROVE, LAST, RECORD, STATE, Bench
@@ -128,6 +128,6 @@ def test_a_failed_driver_is_rolled_back_outside_of_it():
 
 
 def test_recoveries_are_not_bound_by_it():
-    given = resolve.settings("npu_upgrade", {"window": opening(100)})
+    given = valid_settings.settings("npu_upgrade", {"window": opening(100)})
     assert MaintenancePolicy.of(given).window.refusal(START)
     assert MaintenancePolicy.of(given, recovers=True).window.refusal(START) is None

@@ -10,11 +10,11 @@ import datetime
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.window import Window
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 
 def window(*entries):
-    return Window.of(resolve.settings("npu_upgrade", {"window": list(entries)})["window"])
+    return Window.of(valid_settings.settings("npu_upgrade", {"window": list(entries)})["window"])
 
 
 def at(text):
@@ -172,12 +172,12 @@ def test_what_makes_no_sense_is_refused_by_name(entry, message):
 
 def test_it_may_be_json_from_a_command_line():
     assert Window.of(
-        resolve.settings(
+        valid_settings.settings(
             "npu_upgrade", {"window": '[{"days": ["sat", "sun"], "from": "22:00", "to": "06:00", "timezone": "Asia/Shanghai"}]'}
         )["window"]
     ) == window(WEEKENDS)
-    assert resolve.settings("npu_upgrade", {"window": "[]"})["window"] == []
+    assert valid_settings.settings("npu_upgrade", {"window": "[]"})["window"] == []
     with pytest.raises(
         NpuError, match="npu_upgrade_window is 'nights'; it must be a list of mappings with days, from, to, timezone"
     ):
-        resolve.settings("npu_upgrade", {"window": "nights"})
+        valid_settings.settings("npu_upgrade", {"window": "nights"})

@@ -11,7 +11,7 @@ from ansible_collections.npuops.ascend.plugins.filter.npu_mindcluster import npu
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 from support.paths import CHECKOUT
 
@@ -235,7 +235,7 @@ def test_all_that_is_wrong_with_a_component_is_told_at_once():
 
 @pytest.mark.parametrize("role", ROLES)
 def test_the_newest_version_line_is_the_default(role):
-    option = argument_specs.role_options(role)["npu_mindcluster_version_line"]
+    option = spec_defaults.role_options(role)["npu_mindcluster_version_line"]
     assert option["choices"] == list(mindcluster.names())
     assert option["default"] == mindcluster.default() == npu_mindcluster("")["name"] == mindcluster.names()[-1]
     defaults = yaml.safe_load((CHECKOUT / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_permissions, rollout_settings
@@ -82,7 +82,7 @@ def plan_calls(nodes, pods, monkeypatch):
             resolve=lambda reference, config, machine: NEW_DIGEST,
             size=lambda *_args: 1,
             support=lambda *_args: ([], []),
-            confirm=lambda found: drain_dry_run.confirm(cluster, found, snapshot.budgets),
+            confirm=lambda found: eviction_dry_run.confirm(cluster, found, snapshot.budgets),
             now=0.0,
         )
         hosts = [host("n%04d" % number) for number in range(nodes)]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.argument_specs import known_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 from support.paths import CHECKOUT

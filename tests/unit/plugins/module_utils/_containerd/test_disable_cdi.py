@@ -6,8 +6,12 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_config, containerd_runtime
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import revert as containerd_revert
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_spec,
+    containerd_config,
+    containerd_runtime,
+    disable_cdi,
+)
 
 BEFORE = """version = 2
 # a comment
@@ -34,7 +38,7 @@ class Etc:
         assert "enable_cdi = true" in self.config.read_text()
 
     def revert(self):
-        switch = containerd_revert.Revert(self.daemon)
+        switch = disable_cdi.Revert(self.daemon)
         return switch, switch.examine()
 
 

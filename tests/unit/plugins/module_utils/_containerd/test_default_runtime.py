@@ -8,7 +8,11 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config, containerd_runtime, registration
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    containerd_config,
+    containerd_runtime,
+    default_runtime,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
@@ -57,7 +61,7 @@ class Etc:
         return SimpleNamespace(default_runtime=self.running)
 
     def change(self):
-        return registration.Registration(self.daemon, PROGRAM)
+        return default_runtime.Registration(self.daemon, PROGRAM)
 
 
 @pytest.fixture(name="etc")

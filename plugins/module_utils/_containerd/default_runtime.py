@@ -16,8 +16,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     config_secrets,
     containerd_config,
     containerd_runtime,
+    default_runtime_text,
     generated,
-    registration_text,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -67,9 +67,9 @@ class Registration:
         """The same for taking it back: None if no edit of this collection is in place or in effect."""
         self._look()
         running = self._running()
-        edited = next((file for file in self._files if registration_text.is_registered(file.text)), None)
+        edited = next((file for file in self._files if default_runtime_text.is_registered(file.text)), None)
         if edited:
-            self.edit = containerd_config.Edit(edited.path, edited.text, registration_text.unregister(edited.text))
+            self.edit = containerd_config.Edit(edited.path, edited.text, default_runtime_text.unregister(edited.text))
             self._check(self.edit, lambda dump: not self._is_ours(dump.default_runtime))
         elif self._is_ours(self._before.default_runtime) or not self._is_ours(running):
             return None
@@ -87,8 +87,8 @@ class Registration:
         for file in self._files:
             backup = config_files.backup_path(self.daemon.config, file.path, self._files)
             text = toml_file.read(backup)
-            if text and registration_text.is_registered(text):
-                config_files.write(backup, registration_text.unregister(text), like=backup)
+            if text and default_runtime_text.is_registered(text):
+                config_files.write(backup, default_runtime_text.unregister(text), like=backup)
         if self.edit:
             config_files.remove(self._backup(self.edit.path))
 
@@ -113,7 +113,7 @@ class Registration:
             raise NpuError("containerd's CRI does not respond, although nothing was changed: %s. Fix it first" % exc) from None
 
     def _is_ours(self, runtime):
-        return tuple(runtime or ()) == (registration_text.NAME, self.program)
+        return tuple(runtime or ()) == (default_runtime_text.NAME, self.program)
 
     def _check_fit(self, configured):
         for why in unfit(self.daemon, self._files, self._before, self.program):
@@ -143,7 +143,7 @@ class Registration:
         for file in self._files:
             values = toml_edit.flatten(file.text)
             for section in containerd_config.SECTIONS:
-                like.update(registration_text.settings_of(values, section, _RUNC))
+                like.update(default_runtime_text.settings_of(values, section, _RUNC))
                 if section[0] + ("containerd", "default_runtime_name") in values:
                     best.insert(0, (file, section))
                 elif any(key[: len(section[0])] == section[0] for key in values):
@@ -156,8 +156,8 @@ class Registration:
             like.setdefault(_CGROUPS, systemd)
         for file, section in best + present + [(main, fallback)]:
             # Of an earlier edit that somebody has changed, nothing stays.
-            text = registration_text.unregister(file.text)
-            yield containerd_config.Edit(file.path, file.text, registration_text.register(text, section, self.program, like))
+            text = default_runtime_text.unregister(file.text)
+            yield containerd_config.Edit(file.path, file.text, default_runtime_text.register(text, section, self.program, like))
 
     def _check(self, edit, reached):
         """Raise NpuError unless containerd accepts a copy of its configuration with the edit, in which nothing else has changed."""
@@ -173,7 +173,7 @@ class Registration:
 
     def _is_like_runc(self, dump):
         """Whether containers get the same cgroup driver as with runc."""
-        wanted, found = (self._of_runtime(dump, name, _CGROUPS) or "false" for name in (_RUNC, registration_text.NAME))
+        wanted, found = (self._of_runtime(dump, name, _CGROUPS) or "false" for name in (_RUNC, default_runtime_text.NAME))
         return wanted == found
 
     @staticmethod
@@ -220,8 +220,8 @@ class Registration:
     def _earlier(self):
         """The edit of a run that was killed before the restart, or None."""
         for file in self._files:
-            if registration_text.is_registered(file.text):
-                return containerd_config.Edit(file.path, registration_text.unregister(file.text), file.text)
+            if default_runtime_text.is_registered(file.text):
+                return containerd_config.Edit(file.path, default_runtime_text.unregister(file.text), file.text)
         return None
 
     def _backup(self, path):
@@ -256,15 +256,15 @@ def unfit(daemon, files, dump, program):
             "containerd's default runtime is %s (%s), and ascend-docker-runtime would take its place, but starts containers by "
             "runc. Make runc the default runtime, or set npu_runtime_mode: cdi" % (name, path or name)
         )
-    places = [section[0] + ("containerd", "runtimes", registration_text.NAME) for section in containerd_config.SECTIONS]
-    ours = any(registration_text.is_registered(file.text) for file in files)
+    places = [section[0] + ("containerd", "runtimes", default_runtime_text.NAME) for section in containerd_config.SECTIONS]
+    ours = any(default_runtime_text.is_registered(file.text) for file in files)
     if not ours and any(key[: len(place)] == place for key in dump.values for place in places):
         yield (
             "containerd already has a runtime %s, which npuops.ascend has not registered. Remove that section from %s, then run "
-            "again" % (registration_text.NAME, daemon.config)
+            "again" % (default_runtime_text.NAME, daemon.config)
         )
 
 
 def _concerns_runtime(place):
     ends = (".containerd", ".containerd.runtimes", ".containerd.default_runtime_name")
-    return place.endswith(ends) or ".containerd.runtimes.%s" % registration_text.NAME in place
+    return place.endswith(ends) or ".containerd.runtimes.%s" % default_runtime_text.NAME in place

@@ -9,10 +9,10 @@ import concurrent.futures
 from collections.abc import Callable, Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.policy import DrainPolicy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.disruption_budgets import Budgets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import FAILING, NPU_DAEMONSET, OWN_RUN, STATIC, Blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.budgets import Budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.claims import HeldClaims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import DAEMONSET, MIRROR, Pod
 

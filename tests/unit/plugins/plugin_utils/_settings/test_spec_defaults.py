@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, host_config
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, spec_defaults
 
 from support.paths import CHECKOUT
 
@@ -23,16 +23,16 @@ OTHERS = {"npu_nodes", "npu_inference", "npu_not_ready", *ROLES}
 
 def options():
     return [
-        *argument_specs.options_of_playbooks().items(),
-        *(item for role in ROLES for item in argument_specs.role_options(role).items()),
+        *spec_defaults.options_of_playbooks().items(),
+        *(item for role in ROLES for item in spec_defaults.role_options(role).items()),
     ]
 
 
 def test_all_roles_and_playbooks_count():
     assert len(ROLES) >= 9
     for role in ROLES:
-        assert set(argument_specs.role_options(role)) <= argument_specs.known_variables()
-    assert {"npu_hosts", "npu_upgrade_max_parallel"} <= argument_specs.known_variables()
+        assert set(spec_defaults.role_options(role)) <= spec_defaults.known_variables()
+    assert {"npu_hosts", "npu_upgrade_max_parallel"} <= spec_defaults.known_variables()
 
 
 @pytest.mark.parametrize(("name", "option"), options())
@@ -41,7 +41,7 @@ def test_each_has_a_type_and_says_what_it_is(name, option):
 
 
 def test_what_belongs_to_a_role_is_not_a_playbooks():
-    assert not set(argument_specs.options_of_playbooks()) & {name for role in ROLES for name in argument_specs.role_options(role)}
+    assert not set(spec_defaults.options_of_playbooks()) & {name for role in ROLES for name in spec_defaults.role_options(role)}
 
 
 def test_playbooks_use_nothing_that_is_not_documented():
@@ -49,12 +49,12 @@ def test_playbooks_use_nothing_that_is_not_documented():
     for path in [*(CHECKOUT / "playbooks").rglob("*.yml"), *(CHECKOUT / "roles").glob("*/tasks/*.yml")]:
         used |= set(re.findall(r"(?<![\w.$-])npu_[a-z0-9_]+(?!\w)", path.read_text(encoding="utf-8")))
     used = {name for name in used if not name.endswith("_")} - PLUGINS - OTHERS
-    assert used <= argument_specs.known_variables()
+    assert used <= spec_defaults.known_variables()
 
 
 def test_what_preflight_reads_of_a_host_has_the_documented_default():
     complete = host_config.complete({"driver_version": "26.0.0", "driver_image": None})
     assert set(complete) == set(host_config.argument_spec()) == set(host_config.NAMES)
     assert complete["driver_version"] == "26.0.0" and complete["driver_image"] is None
-    assert complete["driver_root"] == argument_specs.option("npu_driver_root")["default"]
+    assert complete["driver_root"] == spec_defaults.option("npu_driver_root")["default"]
     assert complete["registry_plain_http"] is False

@@ -17,7 +17,7 @@ from typing import Any
 
 from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
 
 NUMBER_OR_PERCENTAGE = "a whole number, 0 or more, or a percentage, 1% to 100%"
@@ -27,12 +27,12 @@ _PERCENTAGE = re.compile(r"([1-9][0-9]?|100)%\Z")
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, from the variables of a host."""
     prefix = role + "_"
-    return settings(role, {name[len(prefix) :]: variables[name] for name in argument_specs.role_options(role) if name in variables})
+    return settings(role, {name[len(prefix) :]: variables[name] for name in spec_defaults.role_options(role) if name in variables})
 
 
 def settings(role: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, with the ``given`` values, named alike."""
-    options, prefix, given = argument_specs.role_options(role), role + "_", given or {}
+    options, prefix, given = spec_defaults.role_options(role), role + "_", given or {}
     _check_names(role, [name[len(prefix) :] for name in options], given)
     return {name[len(prefix) :]: _value(name, options[name], given.get(name[len(prefix) :])) for name in options}
 
@@ -43,15 +43,15 @@ def _check_names(what: str, known: list[str], given: Mapping[str, Any]) -> None:
         raise NpuError("%s has no %s; it has %s" % (what, ", ".join(map(repr, unknown)), ", ".join(known)))
 
 
-def _value(name: str, option: argument_specs.Option, value: Any) -> Any:
+def _value(name: str, option: spec_defaults.Option, value: Any) -> Any:
     if is_empty(value):
-        return argument_specs.default_of(option)
+        return spec_defaults.default_of(option)
     kind = option["type"]
     if kind == "dict":
         return _dictionary(name, option, value)
     if kind == "list":
         return _list(name, option, value)
-    if kind == "raw" and name not in argument_specs.NUMBERS_OR_PERCENTAGES:
+    if kind == "raw" and name not in spec_defaults.NUMBERS_OR_PERCENTAGES:
         return value
     try:
         if kind == "bool":
@@ -73,7 +73,7 @@ def _number(name: str, value: Any) -> int:
     if isinstance(value, bool):
         raise TypeError
     number = check_type_int(value.strip() if isinstance(value, str) else value)
-    least, most = argument_specs.range_of(name)
+    least, most = spec_defaults.range_of(name)
     if number < least or (most is not None and number > most):
         raise TypeError
     return number
@@ -89,7 +89,7 @@ def number_or_percentage(name: str, value: Any) -> int | str:
     return text
 
 
-def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[str, Any]:
+def _dictionary(name: str, option: spec_defaults.Option, value: Any) -> dict[str, Any]:
     try:
         given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
     except TypeError:
@@ -101,7 +101,7 @@ def _dictionary(name: str, option: argument_specs.Option, value: Any) -> dict[st
     return {key: _value("%s.%s" % (name, key), inner, given.get(key)) for key, inner in option["options"].items()}
 
 
-def _list(name: str, option: argument_specs.Option, value: Any) -> list[Any]:
+def _list(name: str, option: spec_defaults.Option, value: Any) -> list[Any]:
     """Of dictionaries, or of choices; as JSON text from a command line."""
     try:
         entries = json.loads(value) if isinstance(value, str) else value
@@ -122,7 +122,7 @@ def _choices(name: str, choices: list[str], value: Any) -> list[str]:
     return list(found)
 
 
-def _meaning(name: str, option: argument_specs.Option) -> str:
+def _meaning(name: str, option: spec_defaults.Option) -> str:
     if "choices" in option:
         return " or ".join(option["choices"])
     if option["type"] == "bool":
@@ -131,5 +131,5 @@ def _meaning(name: str, option: argument_specs.Option) -> str:
         return NUMBER_OR_PERCENTAGE
     if option["type"] != "int":
         return "text"
-    least, most = argument_specs.range_of(name)
+    least, most = spec_defaults.range_of(name)
     return "a whole number, %d %s" % (least, "or more" if most is None else "to %d" % most)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.room import Room
@@ -33,7 +33,7 @@ def simulate(due: Sequence[PlannedNode], room: Room, plan: PlanContext) -> None:
         }
         # Jobs are waited for; what their budgets say now does not matter.
         pods = [pod for pod in pods if not policy.jobs.matches(pod.labels)]
-        blockers = drain_dry_run.objections(pods, policy, snapshot.budgets, lookups.own_pod, snapshot.claims)
+        blockers = eviction_dry_run.objections(pods, policy, snapshot.budgets, lookups.own_pod, snapshot.claims)
         found[entry.node_name] = blockers
         blocked = {blocker.pod.uid for blocker in blockers}
         open_pods += [pod for pod in pods if policy.goes(pod) and pod.uid not in blocked and not pod.terminating]

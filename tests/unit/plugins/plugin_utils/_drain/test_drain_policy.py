@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 
 
 def test_every_value_may_be_a_string():

@@ -1,7 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What keeps recoveries from doing more harm than a wedged chip: the guards, decided by what the nodes' records say."""
+"""When a wedged node is rebooted: the guards that keep recoveries from doing more harm than a wedged chip, decided by what the
+nodes' records say.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -17,6 +20,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedge
 DAY = 24 * 3600
 # Seconds. A time that is further ahead is of a clock that was wrong.
 _AHEAD = 300
+
+REBOOTED_SINCE = "The host was rebooted since it wedged; the node agent will report whether its chips respond."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,11 +63,10 @@ class Guards:
         # One node alone is no storm, however small the fleet.
         if len(names) < 2 or len(names) * 100 <= self.storm_percent * len(fleet):
             return None
-        shown = ", ".join(names[:8]) + (" and %d more" % (len(names) - 8) if len(names) > 8 else "")
         return (
             "%d of %d NPU nodes wedged within %d s (%s): that is more than %d %% (npu_heal_storm_percent), so the cause is"
             " most likely not their chips. No node is touched; look for what they have in common."
-            % (len(names), len(fleet), self.storm_window, shown, self.storm_percent)
+            % (len(names), len(fleet), self.storm_window, and_more(names, 8), self.storm_percent)
         )
 
     def _hit(self, node: Object, now: float) -> bool:

@@ -5,8 +5,8 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
 from support.kube.eviction_stub import budget, pod
@@ -23,13 +23,13 @@ from support.kube.eviction_stub import budget, pod
     ],
 )
 def test_unhealthy_pods_under_a_budget(ready, phase, spec, blocked):
-    budgets = pod_budgets.Budgets([budget(allowed=0, **spec)])
+    budgets = disruption_budgets.Budgets([budget(allowed=0, **spec)])
     assert bool(budgets.objection(pod_view.Pod(pod("x", ready=ready, phase=phase)))) is blocked
 
 
 def test_many_pods_with_one_cause_are_told_together():
     items = [pod_view.Pod(pod("web-%d" % number)) for number in range(5)]
-    budgets = pod_budgets.Budgets([budget()])
+    budgets = disruption_budgets.Budgets([budget()])
     text = pod_blocker.told([budgets.objection(item) for item in items])
     assert text.startswith(
         "the pods train/web-0, train/web-1, train/web-2 and 2 more (ReplicaSet train/web-5d4f) cannot be evicted"

@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import dry_run as drain_dry_run
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import policy as drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets, drain_policy, eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import budgets as pod_budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
 from support.fleet.fake_fleet import Clock
@@ -21,7 +19,7 @@ NODES = "/api/v1/nodes"
 
 def simulate(cluster, own_pod=None, **variables):
     pods = pod_view.pods_of_node(cluster, "a")
-    return drain_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
+    return eviction_dry_run.simulate(cluster, pods, drain_policy.DrainPolicy.of(**variables), own_pod=own_pod)
 
 
 def test_simulation_names_budget_pod_and_owner_and_changes_nothing(api, cluster):
@@ -120,17 +118,17 @@ def test_several_budgets_on_one_pod(api, cluster):
 
 def test_few_pods_are_tried_each(api, cluster):
     api.put(PODS, *[pod("web-%d" % number) for number in range(5)])
-    drain_dry_run.confirm(cluster, pod_view.pods_of_node(cluster, "a"), pod_budgets.Budgets([budget(allowed=1)]))
+    eviction_dry_run.confirm(cluster, pod_view.pods_of_node(cluster, "a"), disruption_budgets.Budgets([budget(allowed=1)]))
     assert sorted(api.dry_runs) == ["web-%d" % number for number in range(5)]
 
 
 def test_of_many_pods_one_stands_for_its_budget(api, cluster, monkeypatch):
-    monkeypatch.setattr(drain_dry_run, "_EACH", 3)
+    monkeypatch.setattr(eviction_dry_run, "_EACH", 3)
     api.put(PODS, *[pod("web-%d" % number) for number in range(5)], pod("free", labels={"app": "x"}))
     entry = budget(allowed=0)
     api.put(BUDGETS, entry)
-    stale = pod_budgets.Budgets([budget(allowed=1)])
-    found = drain_dry_run.confirm(cluster, pod_view.pods_of_node(cluster, "a"), stale)
+    stale = disruption_budgets.Budgets([budget(allowed=1)])
+    found = eviction_dry_run.confirm(cluster, pod_view.pods_of_node(cluster, "a"), stale)
     assert sorted(api.dry_runs) == ["free", "web-0"]
     assert [blocker.pod.name for blocker in found] == ["web-%d" % number for number in range(5)]
 
@@ -140,5 +138,5 @@ def test_a_webhook_that_is_down_blocks_its_pods_and_nothing_else(api, cluster):
     api.put(PODS, pod("web"), pod("guarded"))
     api.refuse["guarded"] = (WEBHOOK_DOWN[0], {"kind": "Status", "message": WEBHOOK_DOWN[1]})
     patient = kube_retry.RetryingCluster(cluster, print, Clock())
-    (blocker,) = drain_dry_run.confirm(patient, pod_view.pods_of_node(patient, "a"), pod_budgets.Budgets([]))
+    (blocker,) = eviction_dry_run.confirm(patient, pod_view.pods_of_node(patient, "a"), disruption_budgets.Budgets([]))
     assert blocker.pod.name == "guarded" and 'failed calling webhook "guard.example.com"' in blocker.why

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selecto
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import EMPTY_DIR, NO_CONTROLLER, Blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import NPU, OTHER, Pod
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 # Seconds that a recovery waits where an upgrade may wait without a limit: what uses chips that do not respond may never end.
 RECOVERY_LIMIT = 300
@@ -42,7 +42,7 @@ class DrainPolicy:
         Raises NpuError naming the variable and key.
         """
         given = {"wait_for_jobs": wait_for_jobs, "pod_deletion": pod_deletion, "drain": drain}
-        settings = resolve.settings("npu_upgrade", given)
+        settings = valid_settings.settings("npu_upgrade", given)
         jobs, deletion, drained = (settings[name] for name in given)
         return cls(
             jobs=kube_selectors.parse(jobs["selector"], "npu_upgrade_wait_for_jobs.selector"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import argument_specs, resolve
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 from support.paths import CHECKOUT
 
@@ -16,19 +16,19 @@ DRAIN = {"enable": True, "force": False, "timeout": 300, "delete_empty_dir": Fal
 
 
 def settings(**given):
-    return resolve.settings("npu_upgrade", given)
+    return valid_settings.settings("npu_upgrade", given)
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_without_values_it_is_what_the_role_has(role):
     defaults = yaml.safe_load((CHECKOUT / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
-    assert {role + "_" + name: value for name, value in resolve.settings(role).items()} == defaults
+    assert {role + "_" + name: value for name, value in valid_settings.settings(role).items()} == defaults
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_what_came_out_may_go_in_again(role):
-    once = resolve.settings(role, {"auto": "true", "max_parallel": "7"})
-    assert resolve.settings(role, once) == once
+    once = valid_settings.settings(role, {"auto": "true", "max_parallel": "7"})
+    assert valid_settings.settings(role, once) == once
 
 
 @pytest.mark.parametrize("empty", ["", "  ", None])
@@ -96,9 +96,9 @@ def test_how_many_at_once_may_be_a_percentage(given, value):
 
 
 def test_a_share_has_two_ends():
-    assert resolve.settings("npu_heal", {"storm_percent": "100"})["storm_percent"] == 100
+    assert valid_settings.settings("npu_heal", {"storm_percent": "100"})["storm_percent"] == 100
     with pytest.raises(NpuError, match="npu_heal_storm_percent is 101; it must be a whole number, 0 to 100"):
-        resolve.settings("npu_heal", {"storm_percent": 101})
+        valid_settings.settings("npu_heal", {"storm_percent": 101})
 
 
 def test_paths_are_those_of_whoever_starts_the_command(monkeypatch, tmp_path):
@@ -111,9 +111,11 @@ def test_paths_are_those_of_whoever_starts_the_command(monkeypatch, tmp_path):
 
 def test_of_a_host_only_the_roles_own_variables_count():
     variables = {"npu_upgrade_auto": "true", "npu_heal_auto": "false", "npu_driver_version": "25.5.1", "max_parallel": 9}
-    assert resolve.of_host("npu_upgrade", variables) == {**resolve.settings("npu_upgrade"), "auto": True}
+    assert valid_settings.of_host("npu_upgrade", variables) == {**valid_settings.settings("npu_upgrade"), "auto": True}
 
 
 def test_nobody_can_change_a_default():
-    resolve.settings("npu_upgrade")["drain"]["timeout"] = 5
-    assert resolve.settings("npu_upgrade")["drain"]["timeout"] == argument_specs.default("npu_upgrade_drain")["timeout"] == 300
+    valid_settings.settings("npu_upgrade")["drain"]["timeout"] = 5
+    assert (
+        valid_settings.settings("npu_upgrade")["drain"]["timeout"] == spec_defaults.default("npu_upgrade_drain")["timeout"] == 300
+    )

@@ -9,7 +9,7 @@ import copy
 import tomllib
 
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_config
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import registration_text as text_of
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import default_runtime_text as text_of
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import toml_edit
 from hypothesis import assume, given
 from hypothesis import strategies as st
