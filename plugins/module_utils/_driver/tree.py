@@ -31,7 +31,7 @@ OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng",
 _MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
 
 # A driver has some ten modules for each kernel, with some hundred symbols each.
-_MAX_SYMBOLS = 2**20
+MAX_SYMBOLS = 2**20
 
 # Maximum depth of a driver tree in an image, in directories.
 _MAX_DEPTH = 8
@@ -230,12 +230,12 @@ def _modules_for(top, tree, kernel, symvers):
     for path in files:
         module = kernel_modules.Module(path)
         symbols += len(module.versions) + len(module.exports)
-        if symbols > _MAX_SYMBOLS:
-            raise NpuError("The kernel modules in the image have more than %d symbols: it is not a driver image" % _MAX_SYMBOLS)
+        if symbols > MAX_SYMBOLS:
+            raise NpuError("The kernel modules in the image have more than %d symbols: it is not a driver image" % MAX_SYMBOLS)
         by_name = by_kernel.setdefault(module.kernel, {})
         if normal is None or module.name in normal:
             by_name.setdefault(module.name, []).append(module)
-    by_name = by_kernel[kernel] if kernel in by_kernel else _of_other_kernel(by_kernel, kernel, symvers)
+    by_name = by_kernel[kernel] if kernel in by_kernel else of_other_kernel(by_kernel, kernel, symvers)
     modules = {}
     for name in sorted(by_name):
         # The same module may also exist for virtual machines, in vnpu_host and vnpu_guest. The one in host is the normal one.
@@ -249,7 +249,7 @@ def _modules_for(top, tree, kernel, symvers):
     return modules
 
 
-def _of_other_kernel(by_kernel, kernel, symvers):
+def of_other_kernel(by_kernel, kernel, symvers):
     """The value of ``by_kernel`` (kernel release -> name -> Modules) whose modules ``kernel`` loads as well.
 
     A kernel ignores the release in the vermagic of a module that has symbol versions. Raises NpuError if there is no such value.
@@ -260,12 +260,10 @@ def _of_other_kernel(by_kernel, kernel, symvers):
         why = _misfit([module for module in modules if module.name not in OPTIONAL_MODULES], modules, symvers)
         if why is None:
             return by_kernel[other]
-        reasons.append(". Those for %s do not fit: %s" % (other, why))
+        reasons.append("Those for %s do not fit: %s" % (other, why))
+    has = "The image has no modules for kernel %s; it has modules for %s" % (kernel, ", ".join(sorted(by_kernel)))
     raise NpuError(
-        "The image has no modules for kernel %s; it has modules for %s%s"
-        % (kernel, ", ".join(sorted(by_kernel)), "".join(reasons)),
-        kernel=kernel,
-        kernels=sorted(by_kernel),
+        ". ".join([has] + reasons), kernel=kernel, kernels=sorted(by_kernel), **({"misfits": reasons} if reasons else {})
     )
 
 
