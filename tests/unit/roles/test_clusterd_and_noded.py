@@ -185,9 +185,7 @@ def test_noded_writes_in_one_namespace_unless_it_looks_for_slow_nodes():
 
 def configmap_policy(profiling):
     objects = render_all("npu_noded", "admission-policy.yaml.j2", dict(NODED, npu_noded_profiling_dir=profiling))
-    (policy,) = [
-        item for item in objects if (item["kind"], item["metadata"]["name"]) == (POLICY, "npuops-noded-configmaps")
-    ]
+    (policy,) = [item for item in objects if (item["kind"], item["metadata"]["name"]) == (POLICY, "npuops-noded-configmaps")]
     return policy["spec"]
 
 
