@@ -108,6 +108,11 @@ npu:
     kernel:
       description: The kernel release, as of C(uname -r).
       type: str
+    symvers:
+      description:
+        - The file with the CRCs of the symbols that the running kernel exports, V(none) without one. With it, modules for another
+          release of the kernel can be used if their symbols are the same.
+      type: str
     next_kernel:
       description:
         - The kernel that the next boot loads by default, according to GRUB's configuration, if it is not the running one.

@@ -115,6 +115,34 @@ def test_noded_deletes_no_report_of_another_node(noded, both):
         noded.request("DELETE", f"{CONFIGMAPS}/cluster-info-node-cm")
 
 
+def test_noded_writes_reports_of_slow_nodes_and_nothing_else(lab, noded, both):
+    """Where it may write in the namespaces of jobs, an application's ConfigMap is not what root on one NPU node can write."""
+    changed(both(**ENABLED, npu_noded_profiling_dir="/user/cluster-info/profiling"))
+    there = "/api/v1/namespaces/default/configmaps"
+    label, name, key = {"fd-ol-slow-node": "true"}, "slow-node-algo-result-job-0", "NodeSlowNodeAlgoResult"
+
+    def report(name=name, key=key, labels=label):
+        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "data": {key: "1"}}
+
+    for body in (report(name="settings"), report(key="settings.yml"), report(labels={})):
+        with pytest.raises(AssertionError, match="noded may only write about its own node, and reports of slow nodes"):
+            noded.request("POST", there, body)
+    with pytest.raises(AssertionError, match="noded may only write about its own node"):
+        noded.request("POST", "/api/v1/namespaces/kube-system/configmaps", report())
+    lab.api.request("POST", there, report(labels={"app": "x"}))
+    try:
+        with pytest.raises(AssertionError, match="noded may only write about its own node"):
+            noded.request("PUT", f"{there}/{name}", report())
+        with pytest.raises(AssertionError, match="noded may only write about its own node"):
+            noded.request("DELETE", f"{there}/{name}")
+    finally:
+        lab.api.request("DELETE", f"{there}/{name}")
+    noded.request("POST", there, report())
+    noded.request("PUT", f"{there}/{name}", report())
+    noded.request("DELETE", f"{there}/{name}")
+    changed(both(**ENABLED))
+
+
 @pytest.mark.parametrize(("part", "path"), [("clusterd", CLUSTERD), ("noded", NODED)])
 def test_an_image_that_does_not_exist_returns(lab, both, part, path):
     before = images(lab)

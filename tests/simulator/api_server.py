@@ -28,7 +28,8 @@ BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 DEPLOYMENTS = "/apis/apps/v1/deployments"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 LEASE = LEASES + "/npu-maintenance"
-_REMEMBERED = 64
+_REMEMBERED = 400
+ETCD = "etcd"  # who writes what is restored from a backup
 
 
 def copied(item: Any) -> Any:
@@ -89,6 +90,12 @@ class ApiServer:
         if before is not None:
             self._remember(path, None)
             self.on_write(path, before, None, writer)
+
+    def restore(self, path: str, at: float) -> None:
+        """Put the object back to what it was then, if it was there."""
+        blob = self._as_of(path, at)
+        if blob is not None:
+            self._put(path, marshal.loads(blob), ETCD)
 
     # --- requests ---
 

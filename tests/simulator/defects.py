@@ -302,6 +302,20 @@ DEFECTS = (
         "if False:",
     ),
     Defect(
+        "approval-from-a-backup",
+        "An approval counts again when the cluster comes back from a backup, though the host has seen the reboot that it was for.",
+        "_record/approval.py",
+        "if ANNOTATION_APPROVE not in kube_client.annotations(node) or not behind(node, generation):",
+        "if True:",
+    ),
+    Defect(
+        "approval-of-a-record-from-a-backup",
+        "So does that of a record that comes back without its intent.",
+        "_maintenance/begin.py",
+        'found.get("unseen", generation if intended else generation - 1)',
+        'found.get("unseen", generation)',
+    ),
+    Defect(
         "asked-for-nothing",
         "A node that is not due any more is still asked to approve the version that it has.",
         "_maintenance/end.py",

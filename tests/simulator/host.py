@@ -130,6 +130,12 @@ class Host(BootLoader):
             status["allocatable"] = {RESOURCE: "0"}
         self._api.change(node_path(self.name), {"status": status}, "kubelet")
 
+    def report(self) -> None:
+        """What its kubelet says now."""
+        if self.up:
+            self._report(ready="True", boot_id=self.boot_id)
+            self.look_at_label()
+
     def restart_kubelet(self) -> None:
         if self.up and self._api.peek(node_path(self.name)) is None:
             self.register()

@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
-from simulator.api_server import DEPLOYMENTS, LEASE, NODES, ApiServer, Object, node_path, rfc3339
+from simulator.api_server import DEPLOYMENTS, ETCD, LEASE, NODES, ApiServer, Object, node_path, rfc3339
 from simulator.host import NEW, NEWER, Host
 from simulator.schedule import Run, Schedule
 
@@ -56,6 +56,9 @@ class Invariants:
         self._ended: dict[tuple[str, str], list[dict[str, Any]]] = {}
         self._boots_at: dict[tuple[str, str], int] = {}
         self._approved_for: dict[str, str] = {}  # the version that was asked for when it was given
+        # Approvals, each as (node, who gave it, when): with which a host was rebooted; and those of them whose maintenance has ended.
+        self._used: set[tuple[str, Any, Any]] = set()
+        self._over_with: set[tuple[str, Any, Any]] = set()
         self._approved_in: dict[str, str] = {}  # the boot for whose end a node's approval was used
         self._broke: dict[str, bool] = {}  # whether a run had to halt
         self._failures: dict[str, set[str]] = {}  # the nodes that failed in a run
@@ -123,6 +126,11 @@ class Invariants:
             self.tainted.add(name)  # with what it takes away goes what a cordon was for
         was, has = _record(before), _record(after)
         ours = writer == _OURS
+        if writer == ETCD:
+            self._restored(name, after)
+            return
+        if ours:
+            self._used_once(name, before, was, has)
         if not ours and was is not None and was != has:
             acting = self.runs.get(self._api.acting)
             if acting is not None:
@@ -228,6 +236,40 @@ class Invariants:
                 raise Violation("approval used twice", "%s was rebooted with it, and gets it back" % name)
             if not used and returned and there is None:
                 raise Violation("approval lost", "%s was not rebooted with it" % name)
+
+    def _restored(self, name: str, node: Object) -> None:
+        """What the cluster says of the node is not what became of it: that its approvals are used once has to hold all the same."""
+        self.tainted.add(name)
+        owner = maintenance_record.cordoned_by(node)
+        self._cordoned_by.pop(name, None)
+        if owner is not None:
+            self._cordoned_by[name] = owner
+        self._approved_for.pop(name, None)
+        if approval.asked_for(node) and maintenance_record.is_true(node["metadata"]["annotations"], approval.ANNOTATION_APPROVE):
+            self._approved_for[name] = approval.asked_for(node) or ""
+
+    @staticmethod
+    def _grant(name: str, record: dict[str, Any] | None) -> tuple[str, Any, Any] | None:
+        """The approval that the record has; None without one, and where nobody can tell which one it is."""
+        approval = (record or {}).get("approval") or {}
+        return (name, approval.get("manager"), approval["time"]) if approval.get("time") else None
+
+    def _used_once(self, name: str, before: Object, was: dict[str, Any] | None, has: dict[str, Any] | None) -> None:
+        """Also where the cluster has forgotten it: the world has not. A machine that was exchanged knows nothing either."""
+        had, there = self._grant(name, was), self._grant(name, has)
+        taken = maintenance_record.is_true(before["metadata"].get("annotations", {}), approval.ANNOTATION_APPROVE)
+        if there is not None and had is None and taken and there in self._used and name not in self.replaced:
+            raise Violation("approval used twice", "%s was rebooted with that of %s before" % (name, there[2]))
+        if has is None and had is not None and had in self._used:
+            self._over_with.add(had)
+
+    def _reboots_once(self, name: str, record: dict[str, Any] | None) -> None:
+        grant = self._grant(name, record)
+        if grant is None or name in self.replaced:
+            return
+        if grant in self._over_with:
+            raise Violation("approval used twice", "%s is rebooted with that of %s, whose maintenance has ended" % (name, grant[2]))
+        self._used.add(grant)
 
     @staticmethod
     def _approved_version(name: str, record: dict[str, Any] | None) -> None:
@@ -369,6 +411,7 @@ class Invariants:
 
     def rebooted(self, host: Host, boot_id: str, generation: int, release: str | None) -> None:
         node = self._api.peek(node_path(host.name))
+        self._reboots_once(host.name, _record(node) if node else None)
         if node is None or host.name in self.tainted:
             return
         record = _record(node)

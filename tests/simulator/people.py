@@ -164,6 +164,20 @@ def _hold(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.timeline.at(100.0, host.holders.clear)
 
 
+def _restore(simulation: Simulation, node: str, seconds: float) -> None:
+    """The Node is restored from a backup of etcd, taken ``seconds`` ago: when no run is at work, since none would live through it.
+    Its kubelet reports as ever."""
+    if simulation.cleaning:
+        return
+    if simulation.active:
+        simulation.timeline.at(20.0, lambda: _restore(simulation, node, seconds + 20.0))
+        return
+    simulation.foreign.discard(node)
+    simulation.api.restore(node_path(node), simulation.timeline.time - seconds)
+    simulation.log("%s is restored to what it was %g s ago" % (node, seconds))
+    simulation.hosts[node].report()
+
+
 def _kernel(simulation: Simulation, node: str, _seconds: float) -> None:
     simulation.hosts[node].update_os()
 
@@ -190,6 +204,7 @@ def _halt(simulation: Simulation, change: Callable[[Any], Any]) -> bool:
 
 
 _HAPPENINGS: dict[str, Any] = {
+    "restore": _restore,
     "kernel": _kernel,
     "pause": _pause,
     "resume": _resume,

@@ -42,13 +42,13 @@ MISHAPS = (
     "forge-firmware",
 )
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
-# Not drawn among the others: the one where the new driver brings firmware; and an update of the OS, with which the next boot of a
-# host is into another kernel, and into the release of its driver for that.
-_OF_FIRMWARE, _KERNEL = "forge-firmware", "kernel"
+# Not drawn among the others: the one where the new driver brings firmware; an update of the OS, with which the next boot of a
+# host is into another kernel, and into the release of its driver for that; and a Node that comes back from a backup of the cluster.
+_OF_FIRMWARE, _KERNEL, _RESTORE = "forge-firmware", "kernel", "restore"
 # Drawn in pairs: a person pauses all rollouts, and lets them run again.
 PAUSES = ("pause", "resume")
-INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL, *PAUSES)
-_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL, *PAUSES))
+INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL, _RESTORE, *PAUSES)
+_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL, _RESTORE, *PAUSES))
 
 # Windows of npu_upgrade_window, in the time zone of Run.window. A simulation begins there at 22:13:20: one that is open, one that is
 # closed, those that open and close soon, one that is open for a moment.
@@ -168,7 +168,7 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    return _pauses(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed))))))
+    return _pauses(dice, _restores(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))))
 
 
 def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
@@ -229,6 +229,25 @@ def _windows(dice: random.Random, schedule: Schedule) -> Schedule:
         return schedule
     runs = tuple(dataclasses.replace(run, window=dice.choice(("", *WINDOWS))) for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
+
+
+def _restores(dice: random.Random, schedule: Schedule) -> Schedule:
+    """A node that was approved comes back from a backup, maybe with that approval, and one more run meets it."""
+    if dice.random() >= 0.08:
+        return schedule
+    node, when = dice.choice(schedule.names), round(dice.uniform(60, 400), 1)
+    approved, backup = round(dice.uniform(0, 30), 1), round(dice.uniform(0, 120), 1)
+    new = [Incident(approved, "approve", node), Incident(when, _RESTORE, node, max(round(when - backup, 1), 1.0))]
+    if dice.random() < 0.5:
+        # Into the version that it has: what was approved once can be wanted again.
+        new.insert(0, Incident(0.0, "request", node))
+    if dice.random() < 0.3:
+        new.append(Incident(round(when + dice.uniform(0, 600), 1), "approve", node))
+    first = dataclasses.replace(schedule.runs[0], auto=False) if dice.random() < 0.8 else schedule.runs[0]
+    kind = dice.choice(("upgrade", "upgrade", "upgrade", "rollback", "heal"))
+    start = round(when + dice.uniform(30, 600), 1)
+    last = Run("%s-%d" % (kind, len(schedule.runs) + 1), kind, start, auto=dice.random() < 0.2, steps=dice.random() < 0.3)
+    return dataclasses.replace(schedule, runs=(first, *schedule.runs[1:], last), incidents=(*schedule.incidents, *new))
 
 
 def _pauses(dice: random.Random, schedule: Schedule) -> Schedule:

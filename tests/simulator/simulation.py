@@ -80,6 +80,7 @@ class Simulation:
         self.addresses = {name: name for name in self.hosts}
         self.cleaning = False
         self._running = 0
+        self.active: set[str] = set()  # runs that have begun, and are not over
 
     def reached(self, name: str) -> Host:
         """The host at the address that the inventory has for ``name``."""
@@ -119,12 +120,14 @@ class Simulation:
 
         def task() -> None:
             self.log("%s starts" % run.name)
+            self.active.add(run.name)
             try:
                 Playbook(controller, self.hosts, self.reached, self.invariants, self.log).play()
             except Killed:
                 pass
             finally:
                 self._running -= 1
+                self.active.discard(run.name)
                 self.invariants.running.discard(run.name)
                 self.result.calls += controller.calls
             self.log("%s is over" % run.name)

@@ -79,6 +79,14 @@ class Symvers:
         return sorted(name for name, crc in versions.items() if exported.get(name) != crc and (name in exported or name not in own))
 
 
+def place_of(release, fs="/"):
+    """The path of the first file that may have the symbols of the kernel ``release``, or None. It is not read."""
+    if not _RELEASE.match(release):
+        return None
+    paths = (os.path.join(fs, place % release) for place in PLACES)
+    return next((path for path in paths if os.path.isfile(path)), None)
+
+
 def of_kernel(release, fs="/"):
     """The ``Symvers`` of the kernel ``release`` on the host at ``fs``, or None.
 

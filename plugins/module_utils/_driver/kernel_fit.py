@@ -53,12 +53,10 @@ def choose(by_kernel, kernel, symvers, optional):
         why = _misfit([module for module in modules if module.name not in optional], modules, symvers)
         if why is None:
             return by_kernel[other]
-        reasons.append(". Those for %s do not fit: %s" % (other, why))
+        reasons.append("Those for %s do not fit: %s" % (other, why))
+    has = "The image has no modules for kernel %s; it has modules for %s" % (kernel, ", ".join(sorted(by_kernel)))
     raise NpuError(
-        "The image has no modules for kernel %s; it has modules for %s%s"
-        % (kernel, ", ".join(sorted(by_kernel)), "".join(reasons)),
-        kernel=kernel,
-        kernels=sorted(by_kernel),
+        ". ".join([has] + reasons), kernel=kernel, kernels=sorted(by_kernel), **({"misfits": reasons} if reasons else {})
     )
 
 

@@ -123,14 +123,16 @@ class PackageStager(ReleaseStager):
         unpacked = makeself.Package(self.file, self.origin).extract(extracted, limit)
         if self._free() < unpacked:
             raise self._no_space(self._free(), unpacked)
+        exported = symvers.of_kernel(self.kernel)
         try:
-            run_package.assemble(extracted, tree, self.kernel, move=True)
+            run_package.assemble(extracted, tree, self.kernel, move=True, symvers=exported)
         except NpuError as exc:
             if "kernels" in exc.details:
-                raise package_name.no_modules(self.origin, self.kernel, exc.details["kernels"]) from None
+                told = exc.details["kernels"], exc.details.get("misfits", ())
+                raise package_name.no_modules(self.origin, self.kernel, *told) from None
             raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None
         try:
-            demand, exported = kernel_modules.signature_demand(), symvers.of_kernel(self.kernel)
+            demand = kernel_modules.signature_demand()
             found = driver_tree.inspect(tree, tree, self.kernel, self.machine, None, demand, exported)
         except NpuError as exc:
             raise NpuError("%s: %s" % (self.origin, exc.message), **exc.details) from None

@@ -20,6 +20,7 @@ import re
 import shutil
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import kernel_fit
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import profile as driver_profile
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
@@ -69,12 +70,13 @@ def extract(package, workdir, sha256=None):
     return target
 
 
-def assemble(package, target, wanted, modules_directory=None, move=False):
+def assemble(package, target, wanted, modules_directory=None, move=False, symvers=None):
     """Create the driver tree of the extracted ``package`` at ``target`` (new); returns the kernel of its modules.
 
     ``wanted``: ``uname -r`` of the hosts, or the kernel in image profiles, or a complete profile ``<chip>-<kernel>-<os>``.
     ``modules_directory``: additional modules (from ``--repack``), which take precedence over those in the package.
     ``move``: whether to move the files, which must be on the same file system, instead of copying them.
+    ``symvers``: the Symvers of the kernel ``wanted``; without modules for that, those for another one that it loads are used.
     """
     source = _source(package)
     outside = _modules_outside(package, source)
@@ -95,7 +97,7 @@ def assemble(package, target, wanted, modules_directory=None, move=False):
     if not driver_tree.is_tree(target):
         raise NpuError("The package %s has no libraries in driver/lib64: it is not a driver package" % package)
     _set_modes(target)
-    return _choose_modules(outside, target, wanted, modules_directory)
+    return _choose_modules(outside, target, wanted, modules_directory, symvers)
 
 
 def kernel_fits(kernel, wanted):
@@ -184,8 +186,8 @@ def _modules_outside(package, source):
     return [path for path in driver_tree.module_files(package) if not path.startswith(source + "/")]
 
 
-def _choose_modules(outside, target, wanted, modules_directory):
-    """Keep only the modules for the wanted kernel in ``target``, all in host/; returns that kernel."""
+def _choose_modules(outside, target, wanted, modules_directory, symvers):
+    """Keep only the modules for the wanted kernel in ``target``, all in host/; returns the kernel that they are for."""
     packaged = driver_tree.module_files(target)
     given = []
     if modules_directory:
@@ -194,12 +196,27 @@ def _choose_modules(outside, target, wanted, modules_directory):
         given = driver_tree.module_files(modules_directory)
     normal = driver_tree.normal_modules(target)
     chosen = {}
-    kernels = set()
+    by_kernel = {}
+    symbols = 0
     for path in given + sorted(packaged, key=_plain_first) + outside:
         module = kernel_modules.Module(path)
-        kernels.add(module.kernel)
-        if kernel_fits(module.kernel, wanted) and (normal is None or module.name in normal):
+        by_name = by_kernel.setdefault(module.kernel, {})
+        if normal is not None and module.name not in normal:
+            continue
+        if kernel_fits(module.kernel, wanted):
             chosen.setdefault(module.name, module)
+        elif symvers is not None and symbols <= driver_tree.MAX_SYMBOLS:
+            # The first one counts, as of those that fit.
+            by_name.setdefault(module.name, [module])
+            symbols += len(module.versions) + len(module.exports)
+    kernels = sorted(by_kernel)
+    if not chosen and symvers is not None and by_kernel:
+        if symbols > driver_tree.MAX_SYMBOLS:
+            raise NpuError("The kernel modules have more than %d symbols: it is not a driver package" % driver_tree.MAX_SYMBOLS)
+        chosen = {
+            name: modules[0]
+            for name, modules in kernel_fit.choose(by_kernel, wanted, symvers, driver_tree.OPTIONAL_MODULES).items()
+        }
     found = sorted({module.kernel for module in chosen.values()})
     if not found:
         raise NpuError(
@@ -208,9 +225,9 @@ def _choose_modules(outside, target, wanted, modules_directory):
             % (
                 wanted,
                 " and %s" % modules_directory if modules_directory else "",
-                "has modules for " + ", ".join(sorted(kernels)) if kernels else "has none",
+                "has modules for " + ", ".join(kernels) if kernels else "has none",
             ),
-            kernels=sorted(kernels),
+            kernels=kernels,
         )
     if len(found) > 1:
         raise NpuError(

@@ -32,7 +32,7 @@ OPTIONAL_MODULES = ("drv_vascend", "host_notify", "tc_pcidev", "ascend_dms_mng",
 _MODULE_PATH = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_./+~-]*\Z")
 
 # A driver has some ten modules for each kernel, with some hundred symbols each.
-_MAX_SYMBOLS = 2**20
+MAX_SYMBOLS = 2**20
 
 # Maximum depth of a driver tree in an image, in directories.
 _MAX_DEPTH = 8
@@ -204,8 +204,8 @@ def _modules_for(top, tree, kernel, symvers):
     for path in files:
         module = kernel_modules.Module(path)
         symbols += len(module.versions) + len(module.exports)
-        if symbols > _MAX_SYMBOLS:
-            raise NpuError("The kernel modules in the image have more than %d symbols: it is not a driver image" % _MAX_SYMBOLS)
+        if symbols > MAX_SYMBOLS:
+            raise NpuError("The kernel modules in the image have more than %d symbols: it is not a driver image" % MAX_SYMBOLS)
         by_name = by_kernel.setdefault(module.kernel, {})
         if normal is None or module.name in normal:
             by_name.setdefault(module.name, []).append(module)

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
     device_nodes,
     pci,
     reservations,
+    symvers,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._crio import crio_runtime
@@ -66,6 +67,7 @@ def gather(root=loaded_driver.IMAGE_ROOT, source="image", fs=""):
         "boot_id": host_boot.boot_id(fs),
         "uptime": host_boot.uptime(fs),
         "kernel": uname.release,
+        "symvers": symvers.place_of(uname.release, fs or "/"),
         "next_kernel": next_kernel(driver["root"], fs) if functions and source != "preinstalled" else None,
         "machine": uname.machine,
         "cgroup_version": cgroup_version(fs),

@@ -78,12 +78,18 @@ def another_version(package, found, wanted):
     return NpuError("%s has driver %s instead of %s: npu_driver_package or npu_driver_version is wrong" % (package, found, wanted))
 
 
-def no_modules(package, kernel, kernels):
-    """The NpuError for a ``package`` without modules for ``kernel``; ``kernels``: those that it has modules for."""
+def no_modules(package, kernel, kernels, misfits=()):
+    """The NpuError for a ``package`` without modules for ``kernel``; ``kernels``: those that it has modules for; ``misfits``: why
+    these do not load there, as sentences without a period."""
     return NpuError(
-        "%s has no kernel modules for %s; it has %s. Add them with the package's option --repack on a host with that kernel, or "
+        "%s has no kernel modules for %s; it has %s. %sAdd them with the package's option --repack on a host with that kernel, or "
         "build a driver image with modules for it (npuops.ascend.build_driver_image)"
-        % (package, kernel, "modules for " + ", ".join(sorted(kernels)) if kernels else "none at all"),
+        % (
+            package,
+            kernel,
+            "modules for " + ", ".join(sorted(kernels)) if kernels else "none at all",
+            "".join("%s. " % misfit for misfit in misfits),
+        ),
         kernel=kernel,
         kernels=sorted(kernels),
     )

@@ -232,6 +232,7 @@ class Facts(TypedDict, total=False):
     boot_id: Word | None  # as of the kernel, and of status.nodeInfo.bootID of the Node
     uptime: float | None  # seconds since the kernel started
     kernel: Word | None  # as of uname -r
+    symvers: Word | None  # the file with the symbols that the kernel exports
     next_kernel: NextKernel | None  # None as well where the boot loader's default is unknown
     machine: Word | None  # as of uname -m
     cgroup_version: Annotated[int, number(1, 2)] | None

@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import L
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Outdated, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.end import Ending
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue, Outcome
@@ -63,7 +64,8 @@ class Adoption:
             record["boot_id"] = view["boot_id"] if stays else None
             if not stays:
                 record["times"][TURNED] = self._log.now()
-            return Change(record, maintenance_record.reboot_required_label(node, record), cordon=True)
+            old = approval.without_old(node, view["generation"])
+            return Change(record, maintenance_record.reboot_required_label(node, record), old, cordon=True)
 
         self._log.write(decide)
         text = "its host runs %s on trial, and there is no record of it: " % tried["version"]
@@ -74,19 +76,35 @@ class Adoption:
         self._slots.hold(self._request.node, self._request.run)
         driver = _driver(view["driver"])
         lost = self.is_lost(self._log.node)
-        self._log.write(lambda node, _none: Change(self._record(node, view, driver, {}, maintenance_record.JOBS, lost)))
-        if view["next"] or view["going_down"]:
+        withdraws = view["next"] is not None or view["going_down"]
+
+        def decide(node: Object, _none: None) -> Change:
+            record = self._record(node, view, driver, {}, maintenance_record.JOBS, lost)
+            if withdraws:
+                record["unseen"] = record["generation"]  # the host gets to know it, without an intent
+            return Change(record, annotations=approval.without_old(node, view["generation"]))
+
+        self._log.write(decide)
+        if withdraws:
             # A reboot that is on its way takes place, but shall try nothing.
             self._work.host.withdrawn(self._log.own["generation"])
         return Ending(self._work).withdraw("It was left in the middle of a maintenance whose record is missing.")
 
     def drop(self, exc: Outdated) -> Outcome | None:
         """End the maintenance whose record is older than the host, as one whose record is gone: what the host says counts. Its
-        approval was used long ago."""
+        approval was used long ago, whether the record has it or the Node has it still."""
         if maintenance_host_side.on_trial(exc.view) and not self._request.purpose.recovers:
             self.adopt_trial(exc.view, lost=True)
             return None
-        self._log.step(self._log.own["step"], approval=None)
+        gone: LabelChanges = {approval.ANNOTATION_APPROVE: None, approval.ANNOTATION_APPROVED_BY: None}
+
+        def decide(_node: Object, record: Record) -> Change:
+            # From now on the Node knows what the host has seen, so what is approved next counts.
+            known = {name: record[name] for name in record if name != "unseen"}
+            known["generation"] = max(known["generation"], exc.view["generation"])
+            return Change(dict(known, heartbeat=self._log.now(), approval=None), annotations=gone)
+
+        self._log.write(decide)
         return Ending(self._work).give_back(FAILED, exc.message)
 
     def record_again(self) -> None:

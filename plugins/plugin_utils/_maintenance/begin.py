@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import host_side as maintenance_host_side
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import purpose as maintenance_purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.adopt import Adoption
@@ -114,17 +114,21 @@ class Beginning:
 
     def _go_on(self, found: Record, retarget: bool = False) -> None:
         foreign = found["run"] != self._request.run
-        generation = found["generation"]
-        if maintenance_record.intended(found):
-            self._work.found_generation = found.get("unseen", generation)
+        generation, intended, view = found["generation"], maintenance_record.intended(found), None
+        if intended or foreign or "unseen" in found:
+            # Without an intent, the host has not seen the record's own number.
+            self._work.found_generation = found.get("unseen", generation if intended else generation - 1)
         if foreign:
             view = self._work.found_view = self._work.host.peek()
             generation = max(generation, view["generation"] if view else 0) + 1
         wanted: Record = {"to": self._request.target, "reason": self._request.reason} if retarget else {}
         if retarget and approval.given_for(found) not in (None, self._request.version):
             wanted["approval"] = None  # it was given for what the record was about before
-        if foreign and maintenance_record.intended(found):
-            # Its host may stay silent: the number that this run gives the record makes it no newer than the host for the next run.
+        own = view is not None and view["boot_id"] == kube_client.boot_id(self._log.node)
+        newer = view is not None and own and view["generation"] <= (self._work.found_generation or 0)
+        if foreign and (intended or not newer):
+            # Its host may stay silent, or this process end before it is heard: the number that this run gives the record makes it
+            # no newer than the host for the next one.
             wanted["unseen"] = self._work.found_generation
         self._log.adopt(found)
         if foreign or dict(found, **wanted) != found:
@@ -180,15 +184,22 @@ class Beginning:
         now = self._work.clock.now()
         self._purpose.check_fleet(lambda: self._work.cluster.list("/api/v1/nodes"), now)
         missing = self._missing_approval(self._log.node)
-        if missing and self._adopt_unapproved():
-            return None
-        missing = missing and self._ask_for_approval(missing)
+        if missing:
+            view = None if self._purpose.recovers else self._work.host.peek()
+            if view is not None and self._adopt_unapproved(view):
+                return None
+            missing = self._ask_for_approval(missing, view)
         if missing:
             return self._work.outcome(AWAITING, missing)
         view = self._identified()
         if not self._purpose.recovers and maintenance_host_side.on_trial(view):
             self._adoption.adopt_trial(view, lost=False)
             return None
+        used = self._used_approval(view)
+        if used:
+            if self._ask_for_approval(used, view):
+                return self._work.outcome(AWAITING, used)
+            view = self._identified()
         self._purpose.check_host(self._log.node, view)
         self._check_window()
         halted = self._wait_for_slot(view)
@@ -224,10 +235,9 @@ class Beginning:
             raise NotDue(given_back["outcome"], given_back["reason"])
         return False
 
-    def _adopt_unapproved(self) -> bool:
+    def _adopt_unapproved(self, view: View) -> bool:
         """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
-        view = None if self._purpose.recovers else self._work.host.peek()
-        if view is None or not maintenance_host_side.on_trial(view):
+        if not maintenance_host_side.on_trial(view):
             return False
         self._work.check_identity(view)
         self._adoption.adopt_trial(view, lost=False)
@@ -278,7 +288,9 @@ class Beginning:
         if maintenance_record.left_paused(node):
             record["times"][PAUSED] = marks[PAUSED]
         record = self._purpose.begin(record, node, view, now)
-        return Change(record, maintenance_record.reboot_required_label(node, record))
+        # Where none is needed, an old one is not kept for later.
+        old = approval.without_old(node, view["generation"])
+        return Change(record, maintenance_record.reboot_required_label(node, record), old)
 
     # --- a slot ---
 
@@ -336,18 +348,37 @@ class Beginning:
         given, why = self._work.approval(node, self._request.version)
         return None if given is not None else sentence(why)
 
-    def _ask_for_approval(self, missing: str) -> str | None:
-        """Label and Event, then wait as long as the policy says; returns why there is none, or None."""
+    def _used_approval(self, view: View) -> str | None:
+        """Why the approval on the Node may have been used, or None. ``view``: of this node's own host."""
+        if self._policy.auto or not self._purpose.needs_reboot(self._log.node):
+            return None
+        if not approval.without_old(self._log.node, view["generation"]):
+            return None
+        return sentence(
+            "its approval was removed: it may have been used for a maintenance that its host has seen (generation %d) and its Node"
+            " knows nothing of, as after the cluster was restored from a backup. To approve it again: %s"
+            % (view["generation"], approval.command([self._request.node], self._request.version))
+        )
+
+    def _ask_for_approval(self, missing: str, view: View | None) -> str | None:
+        """Label and Event, then wait as long as the policy says; returns why there is none, or None. ``view``: of the host that
+        answers, None without one."""
         labels = {maintenance_record.LABEL_STATE: maintenance_record.APPROVAL, maintenance_record.LABEL_REBOOT_REQUIRED: "true"}
         if self._purpose.recovers:
             labels = {}  # the node agent has asked; the state is that of an upgrade
         version = self._request.version
+        own = view is not None and view["boot_id"] == kube_client.boot_id(self._log.node)
+        generation = view["generation"] if view is not None and own else 0
+
+        def asked(node: Object) -> LabelChanges:
+            return dict(approval.ask_for(node, version), **approval.caught_up(node, generation))
+
         new = any(kube_client.labels(self._log.node).get(name) != value for name, value in labels.items())
-        asks = approval.ask_for(self._log.node, version)
+        asks = asked(self._log.node)
         if approval.ANNOTATION_APPROVE in asks:
             self._work.say(missing)
         if new or asks:
-            self._log.write(lambda node, _none: Change(None, labels, approval.ask_for(node, version)))
+            self._log.write(lambda node, _none: Change(None, labels, asked(node)))
         self._work.tell_event()
         clock, told = self._work.clock, False
         started = clock.monotonic()

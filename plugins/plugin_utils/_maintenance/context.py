@@ -315,7 +315,12 @@ class Work:
     def check_found(self) -> None:
         """The same, with what a host said that is known to be this node's."""
         view, self.found_view = self.found_view, None
-        if view is not None and view["boot_id"] == kube_client.boot_id(self.log.look()):
+        if view is not None:
+            self.check_own_generation(view)
+
+    def check_own_generation(self, view: View) -> None:
+        """The same, unless the host with this view may be another node's."""
+        if self.found_generation is not None and view["boot_id"] == kube_client.boot_id(self.log.look()):
             self.check_generation(view)
 
     def check_not_older(self) -> None:

@@ -217,6 +217,10 @@ class Ending:
         failure = record["failure"] if why is None else why
         closed = dict(record, heartbeat=self._log.now(), failure=failure, times=times)
         closed.pop("process", None)
+        unseen = closed.pop("unseen", None)
+        if unseen is not None and not maintenance_record.intended(record):
+            # The host was never compared with it: what the Node says that it has seen must be no more than that.
+            closed["generation"] = unseen
         if outcome == WITHDRAWN:
             closed["withdrawn_for"] = self._request.reason
         annotations: LabelChanges = {}

@@ -50,7 +50,12 @@ def into_a_kernel_with_the_driver(work: Work, view: View) -> None:
 
 
 def without_holders(work: Work, view: View) -> None:
-    """No process uses the chips. Those of a wedged node most likely hang in the kernel, and only the reboot ends them."""
+    """No process uses the chips. Those of a wedged node most likely hang in the kernel, and only the reboot ends them.
+
+    A chip that the driver reserves for a container, without a process that has it open (_chips/reservations.py), is not used: the
+    container ends with the reboot, as all processes of the host that no guard asks for. Before anything is touched, the plan names
+    such a container if it is outside of Kubernetes (_inspect/facts.py), because a person can still end it.
+    """
     if view["holders"] and work.request.purpose.recovers:
         work.say("reboots although %s" % maintenance_host_side.held_text(view["holders"]))
     elif view["holders"]:

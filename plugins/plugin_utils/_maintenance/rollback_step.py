@@ -48,7 +48,8 @@ def turn(work: Work) -> None:
     that is confirmed. That is where it came from, unless it has confirmed its own already."""
     view, record = work.known_host(work.policy.reboot_timeout), work.log.own
     # Where only firmware changes, the release was confirmed before, and going on would write it.
-    pending = record["step"] == maintenance_record.REBOOT and record["to"].get("firmware")
+    only_firmware = record["to"].get("firmware") and record["from"].get("release") == record["to"].get("release")
+    pending = record["step"] == maintenance_record.REBOOT and only_firmware
     if view["good"] is not None and view["good"] == record["to"].get("release") and not pending:
         work.remembered.confirmed_its_own = True
         return

@@ -102,6 +102,7 @@ def _divide(work: Work) -> None:
     if view["holders"]:
         raise reboot.held(view)
     # They stay when the node is given back, so whoever wants that is heard first.
+    work.check_own_generation(view)
     work.may_go_on(work.log.look(), work.log.own)
     work.check_slot()
     reboot.approved(work, work.log.node, work.log.own)
@@ -123,6 +124,7 @@ def intend(work: Work) -> None:
     # A recovery needs no listing, and npu-smi would hang in it.
     view = work.host.wait_free(chips=not work.request.purpose.recovers)
     reboot.check(work, view, reboot.OF_THE_HOST)
+    work.check_generation(view)
     if maintenance_host_side.trial_runs(view, work.log.own["to"].get("release")):
         work.log.step(maintenance_record.VALIDATION, guard=work.may_go_on, to=_tried(work, view))
         return
@@ -157,7 +159,7 @@ def reboot_host(work: Work) -> Outcome | None:
         return rollback_step.begin(work, why % (record["attempt"], release), rebooted=True)
     else:
         work.say("the host booted without trying %s (a power loss?): trying again" % release)
-        work.log.step(maintenance_record.REBOOT, boot_id=None, attempt=record["attempt"] + 1)
+        work.log.step(maintenance_record.REBOOT, **_next_attempt(record))
     return None
 
 
@@ -213,14 +215,19 @@ def _validated_boot(work: Work) -> str:
 def _refuse(work: Work, problem: Invalid) -> Outcome | None:
     # What another machine says under this one's address is no reason to give up a driver.
     work.refuse_another_node()
-    attempt = work.log.own["attempt"]
-    if not problem.details.get("not_written") or attempt >= MOST_ATTEMPTS:
+    record = work.log.own
+    if not problem.details.get("not_written") or record["attempt"] >= MOST_ATTEMPTS:
         return rollback_step.begin(work, problem.message, rebooted=problem.details.get("trial_over", False))
     # The host went down between intent and write, and is back on its confirmed driver: it is drained and rebooted again.
     work.say("the host was rebooted before its firmware was written: trying again")
     work.remembered.boot_id, work.remembered.asked = None, False
-    work.log.step(maintenance_record.DRAIN, boot_id=None, attempt=attempt + 1)
+    work.log.step(maintenance_record.DRAIN, **_next_attempt(record))
     return None
+
+
+def _next_attempt(record: Record) -> Record:
+    """What changes in the record. Its number is one that the host has not seen, as that of each record without an intent."""
+    return {"boot_id": None, "attempt": record["attempt"] + 1, "generation": record["generation"] + 1}
 
 
 def finish(work: Work) -> Outcome | None:

@@ -112,6 +112,12 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
             "%s is for %s, and the host is %s: set npu_driver_package for each architecture"
             % (source.name, contents.machine, machine)
         )
+    elif kernel not in contents.kernels and _sibling(facts, contents):
+        # Only the host has what can tell, and nothing on it is changed before it does.
+        verdict.notes.append(
+            "%s has no kernel modules for %s. When it is staged, the symbols of those for %s are compared with this kernel's"
+            % (source.name, kernel, _sibling(facts, contents))
+        )
     elif kernel not in contents.kernels:
         found.append(package_name.no_modules(source.name, kernel, contents.kernels).message)
     try:
@@ -119,6 +125,13 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
     except NpuError as exc:
         found.append(exc.message)
     return [one_line(text) for text in found]
+
+
+def _sibling(facts: Facts, contents: PackageContents) -> str:
+    """The kernels of the same version of Linux that the package has modules for; "" if there are none, or if the host has not the
+    file with the symbols of its kernel."""
+    linux = (facts.get("kernel") or "").partition("-")[0]
+    return ", ".join(one for one in contents.kernels if one.partition("-")[0] == linux) if facts.get("symvers") else ""
 
 
 def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packages) -> dict[str, str] | None:

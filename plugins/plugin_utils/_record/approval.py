@@ -92,3 +92,29 @@ def no_longer_asked(node: Object) -> LabelChanges:
     values = kube_client.annotations(node)
     stale = ANNOTATION_APPROVAL_FOR in values and ANNOTATION_APPROVE not in values
     return {ANNOTATION_APPROVAL_FOR: None} if stale else {}
+
+
+# --- a Node that was put back in time ---
+
+
+def behind(node: Object, generation: int) -> bool:
+    """Whether the host has seen a maintenance that its Node, which is in none, knows nothing of: the cluster was restored from a
+    backup, or the Node was registered anew. ``generation``: the largest that the host has seen."""
+    return generation > maintenance_record.last(node).get("generation", 0)
+
+
+def without_old(node: Object, generation: int) -> LabelChanges:
+    """The annotations to write, as a merge patch of them, on a Node that is ``behind``: its approval may be the one that the
+    maintenance has used of which only the host knows. {} where it is not, or has none."""
+    if ANNOTATION_APPROVE not in kube_client.annotations(node) or not behind(node, generation):
+        return {}
+    return {ANNOTATION_APPROVE: None, ANNOTATION_APPROVED_BY: None}
+
+
+def caught_up(node: Object, generation: int) -> LabelChanges:
+    """The annotations to write, as a merge patch of them, so that the Node is no longer ``behind``: an approval that is given from
+    then on counts. No clocks are compared for that, of which each machine has another one."""
+    if not behind(node, generation):
+        return {}
+    known = dict(maintenance_record.last(node) or {"run": "unknown"}, generation=generation)
+    return dict(without_old(node, generation), **{maintenance_record.ANNOTATION_LAST: maintenance_record.encode(known)})

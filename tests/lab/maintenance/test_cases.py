@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import time
 
@@ -161,7 +162,9 @@ def test_ctrl_c_tells_what_is_left_and_how_to_go_on(idle, team):
             one.controller.interrupt()
             assert one.wait() != 0
             told = one.text[one.text.index("npu-a was interrupted in the step ") :]
-        assert "To continue it: ansible-playbook npuops.ascend.upgrade." in told
+        words = shlex.split(told.partition("To continue it: ")[2].partition(". To abandon it: ")[0])
+        assert words[0] == "ansible-playbook" and words[words.index("npuops.ascend.upgrade") :][1:3] == ["--limit", "npu-a"]
+        assert json.loads(words[-1])["npu_driver_version"] == version
         assert observer.now()["npu-a"].cordoned
         team.let_go("slow")
         upgrade(idle, "--limit=npu-a", npu_driver_version=version, **TAKEOVER)

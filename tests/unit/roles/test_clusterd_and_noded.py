@@ -16,7 +16,13 @@ VERSION_LINES = pytest.mark.parametrize("version_line", mindcluster.names())
 BOTH = pytest.mark.parametrize("part", ["clusterd", "noded"])
 VARIABLES = {"clusterd": CLUSTERD, "noded": NODED}
 COMPONENTS = {component.part: component for component in mindcluster_stack.COMPONENTS}
-PROFILING = "/user/cluster-info/profiling"
+PROFILING, POLICY = "/user/cluster-info/profiling", "ValidatingAdmissionPolicy"
+# What noded reports in the namespaces of jobs: the beginnings of names, and the key.
+REPORTS = {
+    "slow-node-algo-result": "NodeSlowNodeAlgoResult",
+    "data-profiling-result": "NodeDataProfilingResult",
+    "node-restart-info": "nodeIp",
+}
 # By version line, (group, resource): verbs of upstream's ClusterRoles.
 OF_CLUSTERD = {
     ("", "pods"): {"get", "list", "update", "watch", "patch"},
@@ -175,6 +181,32 @@ def test_noded_writes_in_one_namespace_unless_it_looks_for_slow_nodes():
         verbs = {verb for rule in objects["ClusterRole"]["rules"] if "configmaps" in rule["resources"] for verb in rule["verbs"]}
         assert bool(verbs & {"create", "update", "delete"}) == writes
         assert objects["Role"]["metadata"]["namespace"] == "mindx-dl"
+
+
+def configmap_policy(profiling):
+    objects = render_all("npu_noded", "admission-policy.yaml.j2", dict(NODED, npu_noded_profiling_dir=profiling))
+    (policy,) = [item for item in objects if (item["kind"], item["metadata"]["name"]) == (POLICY, "npuops-noded-configmaps")]
+    return policy["spec"]
+
+
+def test_noded_writes_reports_of_slow_nodes_and_nothing_else():
+    """With upstream's names and keys (constants.go of its ascend-faultdiag-online); tests/lab has an API server judge it."""
+    policy = configmap_policy(PROFILING)
+    variables = {entry["name"]: entry["expression"] for entry in policy["variables"]}
+    for prefix, key in REPORTS.items():
+        assert f"'{prefix}-': '{key}'" in variables["reports"]
+    report = variables["isReport"]
+    for namespace in ("kube-system", "mindx-dl", "cluster-system", "npu-operator"):
+        assert f"'{namespace}'" in report.partition("&&")[0]
+    # Of what is written, and of what was there: no ConfigMap of an application becomes a report.
+    assert report.count("== {'fd-ol-slow-node': 'true'}") == 2 and "oldObject.metadata.labels" in report
+    assert "object.data.all(key, key == variables.reports[prefix])" in report and "!has(object.binaryData)" in report
+    (validation,) = policy["validations"]
+    assert validation["expression"].endswith("|| variables.isReport")
+    # Whatever is a way past the node's own ConfigMap is that of reports.
+    assert validation["expression"].count("||") == 1
+    without = str(configmap_policy(""))
+    assert "isReport" not in without and "||" not in without and "slow" not in without
 
 
 @BOTH

@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts
 
 from support.host.fake_host import FILES, KERNEL, Host
 
@@ -296,6 +297,18 @@ def hold(host, pid=4242, fds=("/dev/null", "/dev/davinci3"), maps="", exe="/usr/
         link = os.path.join(host.fs, process, "map_files", "%x-%x" % (int(first, 16), int(last, 16)))
         os.makedirs(os.path.dirname(link), exist_ok=True)
         os.symlink(host.fs + name, link)
+
+
+def test_a_reserved_chip_that_nothing_has_open_does_not(npu_host):
+    """By a container outside of Kubernetes, which began after the plan. The plan names it; the reboot ends it."""
+    head = "ns_id 0 identify 5 root_tgid 4242 dev_num 8 namespace 0000000011110000, udev list:\nlogic_devid udevid\n"
+    npu_host.write("proc/uda/namespace_node", head + "       3        3\n\n")
+    npu_host.write("proc/4242/cmdline", "/bin/bash\0-l\0")
+    npu_host.write("proc/4242/cgroup", "0::/system.slice/docker-%s.scope\n" % ("ab" * 32))
+    told = facts.upgrade_facts(ROOT, npu_host.fs)["holders"]
+    assert [(entry["pid"], entry["pod"]) for entry in told] == [(4242, False)]
+    assert trial_boot.view(ROOT, npu_host.fs)["holders"] == []
+    assert reboot(npu_host, release=npu_host.new)["reason"] and len(reboots(npu_host)) == 1
 
 
 def test_held_chip_keeps_the_host_up(npu_host):

@@ -13,8 +13,9 @@ import time
 
 import ansible_collections.npuops.ascend as collection
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import pci, symvers
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import package_staging, releases
+from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself
 
@@ -118,6 +119,52 @@ def test_a_package_for_another_build_of_the_kernel(tmp_path, monkeypatch):
     ):
         stage(package, tmp_path)
     assert left(tmp_path) == []
+
+
+SIBLING = KERNEL.replace("145.0.4.135", "145.0.4.136")
+
+
+def sibling(monkeypatch, crc, flags="SMP preempt mod_unload modversions"):
+    """A host whose kernel is another release than that of the package, with this CRC of the symbol that all modules need."""
+    exported = symvers.Symvers(SIBLING, "/boot/symvers", driver_images.symvers({"module_layout": crc}), flags)
+    monkeypatch.setattr(symvers, "of_kernel", lambda release: exported if release == SIBLING else None)
+
+
+def test_a_package_for_another_release_with_the_same_symbols(tmp_path, monkeypatch):
+    sibling(monkeypatch, 1)
+    package = driver_packages.makeself(tmp_path, kernels=[OTHER], versions={"module_layout": 1})
+    name = stage(package, tmp_path, kernel=SIBLING)
+    layout = releases.Layout(str(tmp_path / "Ascend"))
+    assert name.startswith("25.5.0-%s-" % SIBLING) and layout.manifest(name)["kernel"] == SIBLING
+    tree = tmp_path / "Ascend" / "releases" / name / "driver"
+    found = {path.name: kernel_modules.Module(str(path)).kernel for path in tree.rglob("*.ko")}
+    assert found == dict.fromkeys((module + ".ko" for module in driver_images.MODULES), KERNEL)
+    # The next run has nothing to do, and compares again.
+    assert stager(package, tmp_path, kernel=SIBLING).reason() is None
+
+
+@pytest.mark.parametrize(
+    ("crc", "flags", "why"),
+    [
+        (2, None, "Those for %s do not fit: .* needs module_layout with a CRC that /boot/symvers does not have. Add" % KERNEL),
+        (1, "SMP", "the flags SMP preempt mod_unload modversions, and those of this kernel are SMP. Add"),
+    ],
+)
+def test_a_package_for_another_release_with_other_symbols(tmp_path, monkeypatch, crc, flags, why):
+    sibling(monkeypatch, crc, *([flags] if flags else []))
+    package = driver_packages.makeself(tmp_path, kernels=[OTHER], versions={"module_layout": 1})
+    told = "no kernel modules for %s; it has modules for %s, %s. .*%s" % (SIBLING, OTHER, KERNEL, why)
+    with pytest.raises(NpuError, match=told):
+        stage(package, tmp_path, kernel=SIBLING)
+    assert left(tmp_path) == []
+
+
+def test_a_package_with_more_symbols_than_a_driver_has(tmp_path, monkeypatch):
+    sibling(monkeypatch, 1)
+    monkeypatch.setattr(driver_tree, "MAX_SYMBOLS", 3)
+    package = driver_packages.makeself(tmp_path, versions={"module_layout": 1})
+    with pytest.raises(NpuError, match="more than 3 symbols: it is not a driver package"):
+        stage(package, tmp_path, kernel=SIBLING)
 
 
 def test_another_architecture(tmp_path):

@@ -171,6 +171,6 @@ def test_a_damaged_module_is_named(tmp_path):
 def test_modules_with_any_number_of_symbols(tmp_path, monkeypatch):
     """Compressed, a thousand modules with the most symbols are small; all are kept to choose among them."""
     driver_images.write_tree(tmp_path / "driver", versions={"a%d" % number: number for number in range(10)})
-    monkeypatch.setattr(driver_tree, "_MAX_SYMBOLS", 50)
+    monkeypatch.setattr(driver_tree, "MAX_SYMBOLS", 50)
     with pytest.raises(NpuError, match="more than 50 symbols"):
         inspect(tmp_path)

@@ -9,8 +9,8 @@ import copy
 
 import pytest
 
-from support.fleet.fake_fleet import NEW, Killed
-from support.fleet.maintenance_bench import APPROVE, RECORD, STATE, TARGET, Bench, Wedged
+from support.fleet.fake_fleet import NEW, OLD, Killed
+from support.fleet.maintenance_bench import APPROVAL_FOR, APPROVE, LAST, RECORD, STATE, TARGET, Bench, Wedged
 
 THIRD = "25.7.0-k-cccccccccccc"
 LATER = {"target": {"version": "25.7.0", "release": THIRD, "digest": "sha256:" + "c" * 64}}
@@ -168,3 +168,159 @@ def test_an_old_recovery_reboots_no_host_twice():
     restore(bench, found[0])
     bench.run(run="run-3")
     assert bench.host.boots == boots and RECORD not in bench.annotations and not bench.cordoned
+
+
+def approved(bench, run="run-1"):
+    """What a backup has of a node that was asked and approved, and was not rebooted yet."""
+    assert bench.run(run, auto=False)["outcome"] == "awaiting-approval"
+    bench.annotate(approve="true")
+    return copy.deepcopy(bench.world.objects)
+
+
+def back_to_the_old_driver(bench):
+    """Somebody rolls the host back, for which nobody was asked."""
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+    target = {"version": "25.2.0", "release": OLD, "digest": None}
+    assert bench.run("back", order={"target": target, "reason": "rollback"})["outcome"] == "done"
+
+
+def restored_approval(**options):
+    """A bench whose node was restored to an approval that has been used, for the version that is wanted again."""
+    bench = Bench(**options)
+    backup = approved(bench)
+    assert bench.run("run-2", auto=False)["outcome"] == "done"
+    back_to_the_old_driver(bench)
+    restore(bench, backup)
+    assert bench.annotations[APPROVE] == "true" and bench.host.generation == 2
+    return bench
+
+
+def test_an_approval_that_comes_back_is_used_once():
+    """For the very version that it was given for, and used for."""
+    bench = restored_approval()
+    boots = bench.host.boots
+    outcome = bench.run("run-3", auto=False)
+    assert outcome["outcome"] == "awaiting-approval" and bench.host.boots == boots, bench.said
+    assert "may have been used for a maintenance that its host has seen (generation 2)" in outcome["reason"]
+    assert outcome["reason"].endswith("approve-reboot=true npuops.ascend/approval-for=25.5.0 --overwrite")
+    assert APPROVE not in bench.annotations and bench.annotations[APPROVAL_FOR] == "25.5.0"
+    assert bench.labels[STATE] == "approval-required" and not bench.cordoned and RECORD not in bench.annotations
+    # The next one is new, and counts at once.
+    bench.annotate(approve="true")
+    assert bench.run("run-4", auto=False)["outcome"] == "done" and bench.host.boots == boots + 1, bench.said
+    assert bench.host.good == NEW and APPROVE not in bench.annotations
+
+
+def test_who_approves_again_while_the_run_waits_is_heard():
+    bench = restored_approval()
+    boots = bench.host.boots
+    bench.world.clock.at(100.0, lambda: bench.annotate(approve="true"))
+    assert bench.run("run-3", auto=False, approval_wait=600)["outcome"] == "done", bench.said
+    assert bench.host.boots == boots + 1
+
+
+def test_what_is_approved_after_a_run_has_asked_counts_at_once():
+    """The Node was registered anew, or restored to a time before its first approval: a run asks, and a person answers."""
+    bench = Bench()
+    backup = copy.deepcopy(bench.world.objects)
+    approved(bench)
+    assert bench.run("run-2", auto=False)["outcome"] == "done"
+    back_to_the_old_driver(bench)
+    restore(bench, backup)
+    assert LAST not in bench.annotations
+    approved(bench, "run-3")
+    assert bench.run("run-4", auto=False)["outcome"] == "done", bench.said
+
+
+def test_another_host_does_not_tell_what_this_node_has_missed():
+    """Under a wrong alias: its number would take the node's own, new approval away, or leave the old one."""
+    bench = Bench()
+    backup = copy.deepcopy(bench.world.objects)
+    approved(bench)
+    assert bench.run("run-2", auto=False)["outcome"] == "done"
+    restore(bench, backup)
+    bench.world.touch("npu-a", lambda node: node["status"]["nodeInfo"].update(bootID="another"))
+    assert bench.run("run-3", auto=False)["outcome"] == "awaiting-approval"
+    assert LAST not in bench.annotations
+
+
+def test_a_run_that_needs_no_approval_does_not_keep_an_old_one():
+    bench = restored_approval()
+    bench.pods.blocked = True
+    bench.host.holders = [{"pid": 1, "command": "x", "device": "/dev/davinci0"}]
+    assert bench.run("run-3")["outcome"] == "deferred"
+    assert APPROVE not in bench.annotations
+
+
+def before_the_intent(bench):
+    """What a backup has that is taken while a maintenance with an approval has begun, and its reboot is not certain."""
+    bench.annotate(approve="true")
+    check, found = bench.world.after_write, []
+
+    def back_up():
+        check()
+        if RECORD in bench.annotations and bench.record["boot_id"] is None:
+            found.append(copy.deepcopy(bench.world.objects))
+
+    bench.world.after_write = back_up
+    assert bench.run(auto=False)["outcome"] == "done"
+    bench.world.after_write = check
+    return found
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("later_runs", [0, 1, 2])
+@pytest.mark.parametrize("number", range(len(before_the_intent(Bench()))))
+def test_the_approval_of_a_record_that_comes_back_is_used_once(number, later_runs, silent):
+    """The record says that the reboot is yet to be, and the host has been rebooted for it."""
+    bench = Bench()
+    backup = before_the_intent(bench)[number]
+    if later_runs:
+        back_to_the_old_driver(bench)
+    if later_runs > 1:
+        assert later(bench)["outcome"] == "done"
+    restore(bench, backup)
+    boots = bench.host.boots
+    if silent:
+        bench.host.reachable = False
+        bench.run("run-3", auto=False)
+        bench.host.reachable = True
+    outcome = bench.run("run-4", auto=False)
+    if outcome["outcome"] == "failed":
+        assert "is older than what its host has seen" in outcome["reason"], bench.said
+        # What a person approves now counts at once.
+        assert bench.last["generation"] >= bench.host.generation
+        outcome = bench.run("run-5", auto=False)
+    assert outcome["outcome"] == "awaiting-approval" and bench.host.boots == boots, bench.said
+    assert APPROVE not in bench.annotations and not bench.cordoned and RECORD not in bench.annotations
+    bench.annotate(approve="true")
+    assert bench.run("run-6", auto=False)["outcome"] == "done" and bench.host.boots == boots + 1, bench.said
+
+
+@pytest.mark.parametrize("silent", [False, True])
+@pytest.mark.parametrize("number", range(len(before_the_intent(Bench()))))
+def test_an_approval_of_a_run_that_died_before_the_intent_still_counts(number, silent):
+    """The same without a backup: nothing was used."""
+    bench, count = Bench(), 0
+    bench.annotate(approve="true")
+    check = bench.world.after_write
+
+    def dies():
+        nonlocal count
+        check()
+        if RECORD in bench.annotations and bench.record["boot_id"] is None:
+            count += 1
+            if count == number + 1:
+                raise Killed()
+
+    bench.world.after_write = dies
+    with pytest.raises(Killed):
+        bench.run(auto=False)
+    bench.world.after_write = check
+    bench.wait(7200)
+    if silent:
+        bench.host.reachable = False
+        bench.run("run-2", auto=False)
+        bench.host.reachable = True
+    assert bench.run("run-3", auto=False)["outcome"] == "done", bench.said
+    bench.assert_upgraded()

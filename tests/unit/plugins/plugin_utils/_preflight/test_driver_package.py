@@ -113,6 +113,24 @@ def test_packages_that_do_not_fit(answer, text):
     assert len(look.asked) == 1
 
 
+SIBLING = KERNEL.replace("145.0.4.135", "145.0.4.134")
+
+
+def test_modules_for_another_release_are_compared_on_the_host():
+    assert SIBLING != KERNEL
+    look = Look(PackageContents(10, 30, "25.5.0", "aarch64", (SIBLING, "5.10.0-1.x86_64")))
+    verdict = only(by_package(fact=facts(boot_id="boot-a", symvers="/boot/symvers-x.gz")), look=look)
+    (note,) = verdict.notes
+    assert verdict.status == "ready" and "no kernel modules for %s. When it is staged" % KERNEL in note
+    assert "those for %s are compared" % SIBLING in note
+    # A host that cannot compare them says so before anything is sent.
+    (reason,) = only(by_package(fact=facts(boot_id="boot-a", symvers=None)), look=look).reasons
+    assert "no kernel modules for %s; it has modules for" % KERNEL in reason
+    look = Look(PackageContents(10, 30, "25.5.0", "aarch64", ("5.10.0-1.x86_64",)))
+    (reason,) = only(by_package(fact=facts(boot_id="boot-a", symvers="/boot/symvers-x.gz")), look=look).reasons
+    assert "no kernel modules for %s; it has modules for 5.10.0-1" % KERNEL in reason
+
+
 def following(release=None):
     return facts(boot_id="boot-a", next_kernel={"kernel": NEXT, "release": release})
 
