@@ -40,8 +40,9 @@ class Result(NamedTuple):
 
 
 class Expected(NamedTuple):
-    """``number``: how many chips the node had, 0 if that is not recorded; ``missing``: the PCI addresses of those that are gone, and
-    ``phrase`` about them, or None."""
+    """``number``: how many chips the node had, 0 if that is not recorded; ``missing``: the PCI addresses of those that are gone,
+    and ``phrase`` about them, or None.
+    """
 
     number: int
     missing: Sequence[str]
