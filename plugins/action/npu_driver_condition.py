@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import driver_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import agent_conditions
 
 
 class ActionModule(ClusterAction):
@@ -22,8 +22,8 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
-        done = driver_conditions.remove_all(cluster, params["namespace"], params["timeout"], self.check_mode)
-        result = {"changed": bool(done), "done": done, "msg": "; ".join(done) or "no node has the condition"}
+        done = agent_conditions.remove_all(cluster, params["namespace"], params["timeout"], self.check_mode)
+        result = {"changed": bool(done), "done": done, "msg": "; ".join(done) or "no node has the conditions"}
         if self.diff_mode:
             result["diff"] = {"before": {"to_remove": done} if done else {}, "after": {}}
         return result

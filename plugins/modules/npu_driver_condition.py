@@ -7,14 +7,15 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 module: npu_driver_condition
-short_description: "Step of a playbook: remove the condition that the node agents wrote"
+short_description: "Step of a playbook: remove the conditions that the node agents wrote"
 version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Removes the condition C(npuops.ascend/DriverReady), with which the node agent says whether the driver works, from all nodes.
-  - Use it after the DaemonSet of the agent was deleted, because the condition is no longer updated. The module removes the
-    condition of each node when the pod of the agent has ended there, and keeps all other conditions.
+  - Removes the conditions C(npuops.ascend/DriverReady) and C(npuops.ascend/ChipsHealthy), with which the node agent says whether
+    driver and chips work, from all nodes.
+  - Use it after the DaemonSet of the agent was deleted, because the conditions are no longer updated. The module removes those of
+    each node when the pod of the agent has ended there, and keeps all other conditions.
   - To remove single nodes from service, use M(npuops.ascend.npu_withdraw), which does the same for these nodes.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
@@ -24,7 +25,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.cluster
 options:
   state:
-    description: V(absent) removes the condition. Only the agents write it.
+    description: V(absent) removes the conditions. Only the agents write them.
     type: str
     choices: [absent]
     required: true
@@ -35,7 +36,7 @@ options:
   timeout:
     description:
       - Seconds to wait until the pods of the agent have ended.
-      - A node whose pod has not ended by then keeps the condition, and the task fails after the other nodes.
+      - A node whose pod has not ended by then keeps the conditions, and the task fails after the other nodes.
     type: int
     default: 120
 seealso:
@@ -43,7 +44,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Remove the condition of the node agents
+- name: Remove the conditions of the node agents
   npuops.ascend.npu_driver_condition:
     state: absent
   run_once: true

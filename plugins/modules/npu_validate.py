@@ -20,8 +20,8 @@ description:
     that runtime instead of CDI.
   - Optionally checks the network ports of the chips, see O(network).
   - Always runs all checks, so that one run shows everything that is wrong.
-  - Chips that C(npu-smi) lists with another health than C(OK) are named in RV(chip_health) and RV(msg). The host is invalid only if
-    all of its chips are C(Critical) or unknown, because it serves with the others.
+  - Chips that C(npu-smi) lists with another health than C(OK) are named in RV(chip_health) and RV(msg), with their fault codes. The
+    host is invalid only if all of its chips are C(Critical) or unknown, because it serves with the others.
   - A host without chips is valid without any checks.
 extends_documentation_fragment:
   - npuops.ascend.attributes
@@ -156,6 +156,15 @@ chip_health:
     health:
       description: One of V(OK), V(Warning), V(Alarm), V(Critical), V(UNKNOWN).
       type: str
+    codes:
+      description:
+        - Fault codes of a chip that is not V(OK), the worst first, at most 8. Missing if C(npu-smi) does not say which it has.
+        - What they mean is in RV(msg), as far as this version knows it.
+      type: list
+      elements: str
+    codes_left_out:
+      description: How many other fault codes the chip has.
+      type: int
 vnpus:
   description: The virtual NPUs that are recorded on the host.
   returned: always

@@ -16,6 +16,10 @@ from support.paths import CHECKOUT
 
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
 HEALTH = 'npuops_node_agent_chip_health{npu="4", chip="0", bus_id="0000:81:00.0", health="%s", instance="npu-a"}'
+FAULT = (
+    'npuops_node_agent_chip_fault_info{npu="4", chip="0", bus_id="0000:81:00.0", code="80E18402", level="%s", meaning="no spare rows",'
+    ' instance="npu-a"}'
+)
 STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
 
 
@@ -41,7 +45,7 @@ def promtool() -> pathlib.Path:
 @pytest.mark.core
 def test_rules_are_valid(promtool):
     result = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, check=False)
-    assert result.returncode == 0 and "7 rules found" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0 and "8 rules found" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.mark.core
@@ -57,6 +61,8 @@ def test_rules_are_valid(promtool):
         ),
         ({HEALTH % "Critical": "1x60"}, "NpuChipUnhealthy", "6m"),
         ({HEALTH % "UNKNOWN": "1x60"}, "NpuChipUnhealthy", "6m"),
+        ({HEALTH % "Alarm": "1x60", FAULT % "SeparateNPU": "1x60"}, "NpuChipFault", "6m"),
+        ({FAULT % "RestartRequest": "1x60"}, "NpuChipFault", "6m"),
         ({'npuops_node_agent_chip_missing{bus_id="0000:c4:00.0", instance="npu-a"}': "1x60"}, "NpuChipMissing", "6m"),
         ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
         ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
@@ -77,6 +83,7 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
         "NpuDriverAbsent",
         "NpuProbeStale",
         "NpuChipUnhealthy",
+        "NpuChipFault",
         "NpuChipMissing",
         "NpuCdiSpecMismatch",
         "NpuAgentCannotReport",
@@ -90,6 +97,8 @@ def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
         'npuops_node_agent_probe_last_success_timestamp_seconds{instance="npu-a"}': "0+60x60",
         # Healthy cards show it for months.
         HEALTH % "Alarm": "1x60",
+        FAULT % "NotHandleFault": "1x60",
+        FAULT % "": "1x60",
         'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "1x60",
         'npuops_node_agent_report_pending{instance="npu-a"}': "0x60",
     }
@@ -97,9 +106,49 @@ def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@pytest.mark.core
+@pytest.mark.parametrize(
+    "series, codes",
+    [({FAULT % "SeparateNPU": "1x60"}, "80E18402 (SeparateNPU) no spare rows."), ({}, "not known.")],
+)
+def test_an_alert_about_a_chip_names_its_node_and_its_codes(promtool, tmp_path, series, codes):
+    """And there is one alert of the chip, not two."""
+    series = {
+        name.replace("instance=", 'node="npu-a", instance=').replace('"npu-a"}', '"10.0.0.7:9461"}'): "1x60" for name in series
+    }
+    health = HEALTH % "Critical"
+    labels = {"npu": "4", "chip": "0", "bus_id": "0000:81:00.0", "health": "Critical", "severity": "warning"}
+    labels |= {"node": "npu-a", "instance": "10.0.0.7:9461"}
+    annotations = {
+        "runbook_url": "https://github.com/npuops/ascend/blob/main/docs/metrics.md#npuchipunhealthy",
+        "summary": "NPU 4 chip 0 on npu-a is Critical",
+        "description": "npu-smi lists the chip 0000:81:00.0 with a health with which it does not serve. The other chips of the node do. "
+        f"Its fault codes: {codes}",
+    }
+    health = health.replace('instance="npu-a"', 'node="npu-a", instance="10.0.0.7:9461"')
+    expected = {"exp_labels": labels, "exp_annotations": annotations}
+    result = rules_test(
+        promtool,
+        tmp_path,
+        {health: "1x60", **series},
+        alert_rule_test=[
+            {"eval_time": "6m", "alertname": "NpuChipUnhealthy", "exp_alerts": [expected]},
+            {"eval_time": "6m", "alertname": "NpuChipFault", "exp_alerts": []},
+        ],
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 def check(promtool, directory, series, alert, after, fires) -> subprocess.CompletedProcess:
     """promtool test rules: whether `alert` fires `after` some time."""
     query = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
+    expected = [{"labels": "{}", "value": 1}] if fires else []
+    tests = [{"expr": query, "eval_time": after, "exp_samples": expected}]
+    return rules_test(promtool, directory, series, promql_expr_test=tests)
+
+
+def rules_test(promtool, directory, series, **tests) -> subprocess.CompletedProcess:
+    """promtool test rules with a sample of each of `series` in a minute."""
     test = {
         "rule_files": [str(RULES)],
         "evaluation_interval": "1m",
@@ -107,9 +156,7 @@ def check(promtool, directory, series, alert, after, fires) -> subprocess.Comple
             {
                 "interval": "1m",
                 "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                "promql_expr_test": [
-                    {"expr": query, "eval_time": after, "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}
-                ],
+                **tests,
             }
         ],
     }

@@ -31,7 +31,8 @@ def broken(lab):
     lab.wait_for(lambda: lab.module(NODE, "npu_validate", fail=False).get("valid"), 120, f"{NODE} is whole again")
 
 
-CRITICAL = r"NPU 0 chip 0 \(0000:[0-9a-f:.]+\): Critical(, NPU \d chip 0 \(0000:[0-9a-f:.]+\): Critical){7}"
+CHIP = r"NPU \d chip 0 \(0000:[0-9a-f:.]+\): Critical with 80E01801 \(RestartBusiness: uncorrectable HBM error [^()]+\)"
+CRITICAL = f"{CHIP}(, {CHIP}){{7}}"
 # What is broken, with its arguments -> the check that must say so, what it saw, and a part of what it advises.
 FAULTS = {
     "wedge": ("npu_smi", "no response", "-8005"),

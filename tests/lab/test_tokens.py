@@ -267,7 +267,8 @@ def test_agent_changes_little_of_its_node_and_nothing_of_others(api, subresource
     refused(lambda: api(AGENT).patch(NODE % node + subresource, meta(**change)), words)
 
 
-CONDITION = "npuops.ascend/DriverReady"
+CONDITION, CHIPS = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
+ONLY = f"may only change the conditions {CONDITION} and {CHIPS}"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -291,12 +292,13 @@ def told(node):
     return {one["type"]: one["reason"] for one in node["status"]["conditions"]}
 
 
-def test_agent_writes_and_removes_its_condition(lab, agents):
+def test_agent_writes_and_removes_its_conditions(lab, agents):
     lab.wait_for(lambda: CONDITION in told(lab.node(HERE)), 60, "the agent tells whether the driver works")
     before = told(lab.node(HERE))
-    assert told(agents({"status": {"conditions": [verdict()]}})) == {**before, CONDITION: "Broken"}
-    removed = agents({"status": {"conditions": [{"type": CONDITION, "$patch": "delete"}]}})
-    assert told(removed) == {kind: reason for kind, reason in before.items() if kind != CONDITION}
+    both = agents({"status": {"conditions": [verdict(), verdict(CHIPS)]}})
+    assert told(both) == {**before, CONDITION: "Broken", CHIPS: "Broken"}
+    removed = agents({"status": {"conditions": [{"type": kind, "$patch": "delete"} for kind in (CONDITION, CHIPS)]}})
+    assert told(removed) == {kind: reason for kind, reason in before.items() if kind not in (CONDITION, CHIPS)}
 
 
 def test_agent_writes_no_condition_of_another_node(agents):
@@ -315,7 +317,7 @@ def test_agent_writes_no_condition_of_another_node(agents):
     ],
 )
 def test_agent_changes_no_condition_of_others(agents, conditions):
-    refused(lambda: agents({"status": {"conditions": conditions}}), "may only change the condition npuops.ascend/DriverReady")
+    refused(lambda: agents({"status": {"conditions": conditions}}), ONLY)
 
 
 def test_agents_condition_has_a_size(lab, agents):
@@ -323,15 +325,20 @@ def test_agents_condition_has_a_size(lab, agents):
     assert agents({"status": {"conditions": [verdict(reason="R" * 128, message="m" * 1024)]}})
     refused(lambda: agents({"status": {"conditions": [verdict(message="m" * 1025)]}}), limit)
     refused(lambda: agents({"status": {"conditions": [verdict(reason="R" * 129)]}}), limit)
-    others = [one for one in lab.node(HERE)["status"]["conditions"] if one["type"] != CONDITION]
-    refused(lambda: agents({"status": {"conditions": [*others, verdict(), verdict()]}}, MERGE), "may exist once")
+    refused(lambda: agents({"status": {"conditions": [verdict(), verdict(CHIPS, message="m" * 1025)]}}), limit)
+    for kind in (CONDITION, CHIPS):
+        others = [one for one in lab.node(HERE)["status"]["conditions"] if one["type"] != kind]
+        refused(
+            lambda kind=kind, others=others: agents({"status": {"conditions": [*others, verdict(kind), verdict(kind)]}}, MERGE),
+            "may exist once",
+        )
 
 
 def test_agent_changes_no_field_of_the_status_that_is_there(lab, agents):
     """Whatever this Kubernetes has: each goes, and each is another."""
     fields = sorted(set(lab.node(HERE)["status"]) - {"conditions"})
     assert {"addresses", "allocatable", "capacity", "daemonEndpoints", "images", "nodeInfo"} <= set(fields)
-    words = "may only change the condition npuops.ascend/DriverReady in the status"
+    words = f"{ONLY} in the status"
     for field in fields:
         refused(lambda field=field: agents([{"op": "remove", "path": "/status/" + field}], "application/json-patch+json"), words)
     own = {"conditions": [verdict()]}
@@ -367,7 +374,7 @@ def test_agent_adds_no_field_to_the_status(lab, agents):
         try:
             after = agents({"status": change})
         except AssertionError as error:
-            assert "may only change the condition" in str(error) or ": 422" in str(error), (field, error)
+            assert ONLY in str(error) or ": 422" in str(error), (field, error)
         else:
             assert after["status"].get(field) == before["status"].get(field), field
 

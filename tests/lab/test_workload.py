@@ -287,14 +287,20 @@ def told(lab, node: str = "npu-a") -> tuple[bool, bool, bool]:
     )
 
 
-def driver_condition(lab, node: str = "npu-a") -> tuple[str, str] | None:
-    """Status and reason of the condition that the agent writes."""
-    found = [one for one in lab.node(node)["status"]["conditions"] if one["type"] == "npuops.ascend/DriverReady"]
-    return (found[0]["status"], found[0]["reason"]) if found else None
+DRIVER, CHIPS = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
 
 
-def wait_condition(lab, status: str, reason: str, node: str = "npu-a") -> None:
-    lab.wait_for(lambda: driver_condition(lab, node) == (status, reason), PATIENCE, f"{node}: {reason}")
+def condition(lab, node: str = "npu-a", kind: str = DRIVER) -> dict:
+    """One of the conditions that the agent writes."""
+    return next((one for one in lab.node(node)["status"]["conditions"] if one["type"] == kind), {})
+
+
+def wait_condition(lab, status: str, reason: str, node: str = "npu-a", kind: str = DRIVER) -> None:
+    def holds():
+        found = condition(lab, node, kind)
+        return (found.get("status"), found.get("reason")) == (status, reason)
+
+    lab.wait_for(holds, PATIENCE, f"{node}: {reason}")
 
 
 @pytest.mark.core
@@ -307,6 +313,7 @@ def test_a_wedge_and_its_end(lab):
     try:
         lab.wait_for(lambda: told(lab) == (True, True, True), PATIENCE, "the cluster knows of the wedge")
         wait_condition(lab, "False", "DriverWedged")
+        wait_condition(lab, "Unknown", "DriverWedged", kind=CHIPS)
         wait_allocatable(lab, "npu-a", 0)
         marker = json.loads(lab.ssh("npu-a", "cat /run/npuops/driver-suspended; test ! -e /run/npuops/driver-ready").stdout)
         annotation = json.loads(lab.node("npu-a")["metadata"]["annotations"]["npuops.ascend/wedged"])
@@ -326,9 +333,35 @@ def test_a_wedge_and_its_end(lab):
         lab.fault("npu-a", "clear")
     lab.wait_for(lambda: told(lab) == (False, False, False), PATIENCE, "the cluster knows that it is over")
     wait_condition(lab, "True", "DriverResponds")
+    wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
     wait_allocatable(lab, "npu-a")
     lab.wait_for(lambda: 'npuops_node_agent_driver_state{state="ready"} 1' in metrics(lab, "npu-a"), PATIENCE, "metrics: ready")
     assert pod_status(lab, "works")["phase"] == "Running"
+
+
+@pytest.mark.core
+def test_a_chip_with_a_fault_is_named_with_its_code(lab):
+    """The others serve: to schedulers the node is ready, and to whoever repairs it, it is not healthy."""
+    sick = "Alarm with 80E18402 (SeparateNPU: 64 HBM rows are isolated after uncorrectable errors: no more can be)"
+    wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
+    lab.fault("npu-a", "alarm", "3", "80E18402", "Alarm")
+    try:
+        wait_condition(lab, "False", "ChipsUnhealthy", kind=CHIPS)
+        assert condition(lab, kind=CHIPS)["message"].startswith("7 of 8 chips serve; NPU 3 chip 0 (0000:c4:00.0): " + sick)
+        wait_condition(lab, "True", "ChipsUnhealthy")
+        wait_allocatable(lab, "npu-a", 7)
+        text = metrics(lab, "npu-a")
+        assert re.search(
+            r'chip_fault_info\{bus_id="0000:c4:00.0",chip="0",code="80E18402",level="SeparateNPU",.*npu="3"\} 1', text
+        ), text
+        assert text.count("npuops_node_agent_chip_fault_info{") == 1 and "npuops_node_agent_chips_expected 8" in text
+        status = " ".join(lab.playbook("status").stdout.split())
+        assert "7 of 8 chips are allocatable; NPU 3 chip 0 (0000:c4:00.0): " + sick in status, status
+        assert told(lab) == (False, False, False), "it is no wedge"
+    finally:
+        lab.fault("npu-a", "clear")
+    wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
+    wait_condition(lab, "True", "DriverResponds")
 
 
 def test_a_maintenance_is_no_wedge(lab):
@@ -338,6 +371,7 @@ def test_a_maintenance_is_no_wedge(lab):
         lab.fault("npu-a", "wedge")
         lab.wait_for(lambda: 'driver_state{state="maintenance"} 1' in metrics(lab, "npu-a"), PATIENCE, "metrics: maintenance")
         wait_condition(lab, "False", "DriverInMaintenance")
+        wait_condition(lab, "Unknown", "DriverInMaintenance", kind=CHIPS)
         # What it takes until a wedge is told, another node shows that is not in maintenance.
         lab.fault("npu-b", "wedge")
         lab.wait_for(lambda: told(lab, "npu-b") == (True, True, True), PATIENCE, "the cluster knows of the wedge of npu-b")
@@ -417,7 +451,8 @@ def test_without_the_agent_the_plugin_talks_to_the_kubelet(lab):
     try:
         lab.playbook("install", npu_node_agent_enabled=False)
         assert lab.pods(NAMESPACE, labelSelector=AGENT) == []
-        assert [driver_condition(lab, node) for node in NODES] == [None] * len(NODES), "nobody says anything of the driver"
+        for node in NODES:
+            assert {DRIVER, CHIPS}.isdisjoint(one["type"] for one in lab.node(node)["status"]["conditions"]), node
         for node in NODES:
             wait_allocatable(lab, node)
         sockets = lab.ssh("npu-b", "ls /var/lib/kubelet/device-plugins").stdout.split()

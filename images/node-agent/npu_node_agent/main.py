@@ -21,10 +21,11 @@ from .bridge import Bridge
 from .cdi_check import HostPaths
 from .cdi_spec import SpecFile
 from .changed import Changed
+from .chip_faults import Faults
 from .guests import raise_file_limit
 from .marker import Markers
 from .metrics import Metrics
-from .node_condition import DriverCondition
+from .node_conditions import NodeConditions
 from .notice import Notices
 from .pages import serve
 from .probe import Probe
@@ -48,6 +49,7 @@ async def _run(settings: argparse.Namespace) -> None:
     log.info("node agent %s is starting", __version__, extra={"node": settings.node_name})
     raise_file_limit()
     metrics = Metrics()
+    metrics.build_info.set(1, version=__version__)
     changed = Changed()
     markers = Markers(settings.run_dir, settings.boot_id_file, changed)
     markers.poll()
@@ -56,22 +58,24 @@ async def _run(settings: argparse.Namespace) -> None:
     server = settings.api_server or kube.in_cluster()
     api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
     reporter = Reporter(api, settings.node_name, changed, metrics)
-    condition = DriverCondition(api, settings.node_name, changed)
+    conditions = NodeConditions(api, settings.node_name, changed)
     notices = Notices(api, settings.node_name, changed)
+    prober = Probe(
+        settings.driver_tree,
+        settings.npu_smi.split(":"),
+        settings.pci_devices,
+        os.path.join(settings.run_dir, "npu-smi.lock"),
+        settings.probe_timeout,
+        os.path.join(settings.plugin_dir, chip_memory.NAME),
+    )
     watch = Watch(
         markers,
-        Probe(
-            settings.driver_tree,
-            settings.npu_smi.split(":"),
-            settings.pci_devices,
-            os.path.join(settings.run_dir, "npu-smi.lock"),
-            settings.probe_timeout,
-            os.path.join(settings.plugin_dir, chip_memory.NAME),
-        ),
+        prober,
+        Faults(prober.npu_smi),
         spec,
         HostPaths(settings.dev_dir, settings.driver_tree, os.path.join(settings.plugin_dir, runtime_mode.NAME)),
         reporter,
-        condition,
+        conditions,
         notices,
         changed,
         metrics,
@@ -82,7 +86,7 @@ async def _run(settings: argparse.Namespace) -> None:
         "bridge": bridge.run,
         "watch": watch.run,
         "report": reporter.run,
-        "condition": condition.run,
+        "conditions": conditions.run,
         "notices": notices.run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }

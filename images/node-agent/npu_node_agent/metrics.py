@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Iterator
+from typing import Iterator, Sequence
 
 PREFIX = "npuops_node_agent_"
 
@@ -39,10 +39,38 @@ class Metric:
             yield "%s%s %s" % (self.name, "{%s}" % inside if inside else "", repr(float(value)))
 
 
+class Histogram:
+    """One histogram without labels."""
+
+    def __init__(self, name: str, text: str, bounds: Sequence[float]) -> None:
+        self.name, self.text = PREFIX + name, text
+        self._bounds = tuple(bounds)
+        self._counts = [0] * len(self._bounds)
+        self._count, self._sum = 0, 0.0
+
+    def observe(self, value: float) -> None:
+        """Count a value."""
+        self._count += 1
+        self._sum += value
+        for number, bound in enumerate(self._bounds):
+            self._counts[number] += value <= bound
+
+    def lines(self) -> Iterator[str]:
+        """The histogram in the text format."""
+        yield "# HELP %s %s" % (self.name, self.text)
+        yield "# TYPE %s histogram" % self.name
+        for bound, count in zip(self._bounds, self._counts):
+            yield '%s_bucket{le="%s"} %d' % (self.name, repr(float(bound)), count)
+        yield '%s_bucket{le="+Inf"} %d' % (self.name, self._count)
+        yield "%s_sum %s" % (self.name, repr(self._sum))
+        yield "%s_count %d" % (self.name, self._count)
+
+
 class Metrics:
     """All metrics of the agent."""
 
     def __init__(self) -> None:
+        self.build_info = Metric("gauge", "build_info", "Version of this agent; always 1.")
         self.driver_state = Metric(
             "gauge",
             "driver_state",
@@ -51,6 +79,11 @@ class Metrics:
         self.driver_info = Metric("gauge", "driver_info", "Version and release of the driver that is ready or suspended; always 1.")
         self.probe_failures = Metric("gauge", "probe_failures", "Number of consecutive failed probes, 0 after a success.")
         self.probes = Metric("counter", "probes_total", "Total number of probes by result: ok, failed, occupied or undecided.")
+        self.probe_duration = Histogram(
+            "probe_duration_seconds",
+            "Time that a probe took, with the wait for another npu-smi.",
+            (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40),
+        )
         self.undecided = Metric(
             "gauge",
             "probes_undecided",
@@ -60,10 +93,19 @@ class Metrics:
             "gauge", "probe_last_success_timestamp_seconds", "Unix time at which npu-smi last listed all chips."
         )
         self.chips = Metric("gauge", "chips", "Number of chips by source: pci or npu-smi.")
+        self.chips_expected = Metric(
+            "gauge", "chips_expected", "Number of chips that the node had at the last install; none if that is not recorded."
+        )
         self.chip_health = Metric(
             "gauge",
             "chip_health",
             "Health of each chip as npu-smi listed it last; always 1. None while npu-smi does not respond.",
+        )
+        self.chip_fault = Metric(
+            "gauge",
+            "chip_fault_info",
+            "Fault codes of the chips that are not OK, at most 8 of each chip, the worst ones, with the level at which the device "
+            "plugin handles them and their meaning, both empty for an unknown code; always 1.",
         )
         self.chip_missing = Metric(
             "gauge",
@@ -92,7 +134,7 @@ class Metrics:
 
     def render(self) -> str:
         """All metrics in the text format."""
-        metrics = [value for value in vars(self).values() if isinstance(value, Metric)]
+        metrics = [value for value in vars(self).values() if isinstance(value, (Metric, Histogram))]
         return "".join(line + "\n" for metric in metrics for line in metric.lines())
 
 

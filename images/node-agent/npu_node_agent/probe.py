@@ -39,6 +39,16 @@ class Result(NamedTuple):
         return len(self.chips)
 
 
+class Expected(NamedTuple):
+    """``number``: how many chips the node had, 0 if that is not recorded; ``missing``: the PCI addresses of those that are gone,
+    and ``phrase`` about them, or None.
+    """
+
+    number: int
+    missing: Sequence[str]
+    phrase: Optional[str]
+
+
 class Probe:
     """Runs npu-smi of the driver tree ``tree``, or one of ``fallbacks``, for at most ``timeout`` seconds.
 
@@ -46,7 +56,7 @@ class Probe:
     """
 
     def __init__(self, tree: str, fallbacks: Sequence[str], pci_devices: str, lock: str, timeout: float, memory: str) -> None:
-        self._npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT, fallbacks=fallbacks)
+        self.npu_smi = NpuSmi(tree, timeout=timeout, lock=lock, lock_wait=_LOCK_WAIT, fallbacks=fallbacks)
         self._pci_devices = pci_devices
         self._memory = memory
         self._limit = timeout + _LOCK_WAIT + _SLACK
@@ -56,16 +66,16 @@ class Probe:
         """The number of chips on the PCI bus. Raises OSError if it cannot be determined at the moment."""
         return pci.chip_count(pci.chip_functions(self._pci_devices))
 
-    def missing(self) -> tuple[Sequence[str], Optional[str]]:
-        """(PCI addresses, a phrase or None) about chips that the node had and that are gone. Raises OSError."""
+    def expected(self) -> Expected:
+        """The chips that the node had when install looked last, compared with those on the PCI bus. Raises OSError."""
         remembered, present = chip_memory.read(self._memory), chip_memory.of(pci.chip_functions(self._pci_devices))
-        addresses = chip_memory.gone(remembered, present)
-        return addresses, chip_memory.told(sum(present.values()), sum(remembered.values()), addresses, None)
+        addresses, count = chip_memory.gone(remembered, present), sum(remembered.values())
+        return Expected(count, addresses, chip_memory.told(sum(present.values()), count, addresses, None))
 
     async def run(self) -> Result:
         """Probe once. Never raises, and never takes much longer than the time limit."""
         try:
-            info = await self._background.call(self._npu_smi.info, self._limit)
+            info = await self._background.call(self.npu_smi.info, self._limit)
             expected = self.on_pci()
         except NoVerdict as exc:
             return Result(UNDECIDED, exc.message)

@@ -10,16 +10,19 @@ import logging
 import time
 from typing import Optional, Sequence
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_faults, chip_health
 
-from . import cdi_check, node_condition, probe
+from . import cdi_check, chips_condition, driver_condition, probe
 from .cdi_spec import SpecFile
 from .changed import Changed
+from .chip_faults import Faults
 from .marker import SINCE, Markers
 from .metrics import Metrics
+from .node_conditions import NodeConditions
 from .notice import Notices
 from .probe import Probe
 from .report import HEALTHY, Reporter
+from .verdict import Verdict
 
 log = logging.getLogger(__name__)
 
@@ -31,17 +34,18 @@ class Watch:
     """Probes every ``interval`` seconds; after ``limit`` consecutive failures, the driver is wedged. Probes that a problem of the
     node itself prevented are ignored.
 
-    The host's markers are changed first, independently of the cluster. ``reporter`` and ``condition`` report to the API server.
+    The host's markers are changed first, independently of the cluster. ``reporter`` and ``conditions`` report to the API server.
     """
 
     def __init__(
         self,
         markers: Markers,
         prober: Probe,
+        faults: Faults,
         spec: SpecFile,
         host: cdi_check.HostPaths,
         reporter: Reporter,
-        condition: node_condition.DriverCondition,
+        conditions: NodeConditions,
         notices: Notices,
         changed: Changed,
         metrics: Metrics,
@@ -50,10 +54,11 @@ class Watch:
     ) -> None:
         self._markers = markers
         self._probe = prober
+        self._faults = faults
         self._spec = spec
         self._host = host
         self._reporter = reporter
-        self._condition = condition
+        self._conditions = conditions
         self._notices = notices
         self._changed = changed
         self._metrics = metrics
@@ -65,6 +70,7 @@ class Watch:
         self._generation = -1
         self._cdi_problems: list = []
         self._chips: Sequence[dict] = ()  # as npu-smi listed them last; empty while it does not
+        self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
         self._missing: Optional[str] = None
 
     async def run(self) -> None:
@@ -74,7 +80,7 @@ class Watch:
             self._markers.poll()
             if self._generation != self._markers.generation:
                 # What was seen earlier belongs to another state.
-                self._failures, self._answered, self._chips = 0, False, ()
+                self._failures, self._answered, self._chips, self._listed = 0, False, (), ()
             try:
                 await self._look()
             except OSError as exc:
@@ -100,7 +106,7 @@ class Watch:
             return
         self._check_cdi()
         before = self._markers.generation
-        result = await self._probe.run()
+        result = await self._timed_probe()
         self._markers.poll()
         if self._markers.generation != before:
             return  # the state changed during the probe; the next round starts immediately
@@ -116,6 +122,13 @@ class Watch:
             if self._undecided == self._limit:
                 self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
 
+    async def _timed_probe(self) -> probe.Result:
+        """A probe, with the fault codes of the chips that it lists."""
+        started = time.monotonic()
+        result = await self._probe.run()
+        self._metrics.probe_duration.observe(time.monotonic() - started)
+        return result._replace(chips=await self._faults.of(result.chips)) if result.outcome == probe.OK else result
+
     def _succeeded(self, result: probe.Result, state: str) -> None:
         if self._failures:
             log.info("npu-smi responds again after %d failures", self._failures)
@@ -124,7 +137,7 @@ class Watch:
         self._metrics.chips.set(result.listed, source="npu-smi")
         if chip_health.told(result.chips) != chip_health.told(self._chips):
             log.warning("health of the chips: %s", chip_health.told(result.chips) or "all are OK")
-        self._chips = result.chips
+        self._chips = self._listed = result.chips
         if state == SUSPENDED:
             log.warning("the chips respond again, so the driver is ready again")
             self._markers.resume()
@@ -170,28 +183,44 @@ class Watch:
     def _look_at_chips(self) -> None:
         """What is known of single chips, whatever the state of the driver."""
         self._metrics.chip_health.clear()
+        self._metrics.chip_fault.clear()
         for chip in self._chips:
-            self._metrics.chip_health.set(
-                1, npu=str(chip["npu"]), chip=str(chip["chip"]), bus_id=chip["bus_id"], health=chip["health"]
-            )
+            place = {"npu": str(chip["npu"]), "chip": str(chip["chip"]), "bus_id": chip["bus_id"]}
+            self._metrics.chip_health.set(1, **place, health=chip["health"])
+            for code in chip.get("codes", ()):
+                level, meaning = chip_faults.level(code) or "", chip_faults.meaning(code)
+                self._metrics.chip_fault.set(1, **place, code=code, level=level, meaning=meaning)
         with contextlib.suppress(OSError):
             self._metrics.chips.set(self._probe.on_pci(), source="pci")
-            addresses, missing = self._probe.missing()
+            expected = self._probe.expected()
+            self._metrics.chips_expected.clear()
+            if expected.number:
+                self._metrics.chips_expected.set(expected.number)
             self._metrics.chip_missing.clear()
-            for address in addresses:
+            for address in expected.missing:
                 self._metrics.chip_missing.set(1, bus_id=address)
-            if missing != self._missing:
-                log.warning("%s", missing or "no chip is missing any more")
-            self._missing = missing
+            if expected.phrase != self._missing:
+                log.warning("%s", expected.phrase or "no chip is missing any more")
+            self._missing = expected.phrase
 
     def _tell(self, state: str) -> None:
-        """Say on the Node what is known of the driver. Of one that has not answered yet, nothing new is."""
+        """Say on the Node what is known of driver and chips. Of a driver that has not answered yet, nothing new is."""
+        if state == READY and not self._answered:
+            return
+        driver = self._driver_verdict(state)
+        if state == READY:
+            chips = chips_condition.listed(self._listed, self._missing)
+        else:
+            chips = chips_condition.unknown(driver, None if state == MAINTENANCE else self._missing)
+        self._conditions.want({driver_condition.TYPE: driver, chips_condition.TYPE: chips})
+
+    def _driver_verdict(self, state: str) -> Verdict:
         if state == MAINTENANCE:
-            self._condition.want(node_condition.IN_MAINTENANCE)
-        elif state == ABSENT:
+            return driver_condition.IN_MAINTENANCE
+        if state == SUSPENDED:
+            return driver_condition.wedged(self._markers.suspended or {})
+        if state == ABSENT:
             failed = self._markers.failed
-            self._condition.want(node_condition.NOT_LOADED if failed is None else node_condition.failed(failed))
-        elif state == SUSPENDED:
-            self._condition.want(node_condition.wedged(self._markers.suspended or {}))
-        elif self._answered:
-            self._condition.want(node_condition.works(self._markers.ready or {}, self._chips, self._missing))
+            return driver_condition.NOT_LOADED if failed is None else driver_condition.failed(failed)
+        # A single probe that fails is no verdict: what the last one found counts until the driver is suspended.
+        return driver_condition.works(self._markers.ready or {}, self._listed, self._missing)

@@ -24,6 +24,11 @@ LABEL = "npu.openfuyao.com/reboot-required"
 # in state D, and it keeps what it inherited.
 NPU_SMI = """#!/bin/bash
 cd "$(dirname "$0")"
+if [ "$2" = -t ]; then
+    echo "$*" >> asked
+    . ./faults
+    exit
+fi
 echo run >> runs
 case $(cat mode) in
 good) cat good ;;
@@ -53,6 +58,8 @@ class Chips:
         os.chmod(os.path.join(tools, "npu-smi"), 0o755)
         with open(os.path.join(SAMPLES, "info_docs_8card_busy_23.0.rc3_namexxx.txt"), encoding="utf-8") as stream:
             table = stream.read()
+        self._tools = tools
+        self.faults("echo 'Error parameter of -t'; exit 215")
         self._table, self._good = table, os.path.join(tools, "good")
         self.list()
         os.makedirs(os.path.join(agent.root, "dev"))
@@ -72,6 +79,20 @@ class Chips:
         with open(self._good + ".new", "w", encoding="utf-8") as stream:
             stream.write("".join(lines))
         os.rename(self._good + ".new", self._good)
+
+    def faults(self, script):
+        """What npu-smi does when it is asked for the fault codes of a chip; $5 is its card."""
+        with open(os.path.join(self._tools, "faults.new"), "w", encoding="utf-8") as stream:
+            stream.write(script + "\n")
+        os.rename(os.path.join(self._tools, "faults.new"), os.path.join(self._tools, "faults"))
+
+    def asked(self):
+        """The calls that asked for fault codes."""
+        try:
+            with open(os.path.join(self._tools, "asked"), encoding="utf-8") as stream:
+                return stream.read().splitlines()
+        except OSError:
+            return []
 
     def set(self, mode):
         with open(self._mode + ".new", "w", encoding="utf-8") as stream:
@@ -210,7 +231,7 @@ def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready
     """validate and status look at the chips as well, and a slow npu-smi of theirs is within its time."""
     from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 
-    held = chips_npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock()
+    held = chips_npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock(3000)
     agent.start()
     wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 3, "three looks without a result")
     assert marker(agent, "driver-ready") and not sample(agent, 'probes_total{result="failed"}')

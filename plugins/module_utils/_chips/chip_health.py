@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import re
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_faults
+
 OK = "OK"
 # From the best to the worst; any other word, such as UNKNOWN, is worse than these.
 _LEVELS = (OK, "Warning", "Alarm", "Critical")
@@ -55,8 +57,8 @@ def ill(chips):
 
 
 def told(chips):
-    """Those of ``chips`` that are not OK, as a phrase for people; empty if all are OK."""
-    return ", ".join("%s: %s" % (_name(chip), chip["health"]) for chip in ill(chips))
+    """Those of ``chips`` that are not OK, with their fault codes, as a phrase for people; empty if all are OK."""
+    return ", ".join("%s: %s%s" % (_name(chip), chip["health"], chip_faults.told(chip)) for chip in ill(chips))
 
 
 def worse(before, chips):

@@ -119,8 +119,9 @@ class NpuSmi:
                 return path
         raise NpuError("This host has no npu-smi (searched for %s). Run npuops.ascend.install" % ", ".join(places))
 
-    def run(self, *arguments):
-        """The output of ``npu-smi <arguments>``.
+    def run(self, *arguments, timeout=None, most=None):
+        """The output of ``npu-smi <arguments>``; ``timeout``: seconds, by default those of this object; ``most``: bytes that are
+        read, by default all.
 
         Raises NpuError if there is no npu-smi, if it hangs, fails or cannot be started, or if another one still hangs; NoVerdict if
         the machine prevented it from running. The details of the exception have ``npu_smi``: {command, status, dcmi_code, output}.
@@ -129,9 +130,12 @@ class NpuSmi:
         command = "npu-smi " + " ".join(arguments)
         lib64 = os.path.join(self.tree, "lib64")
         path = ":".join((os.path.join(lib64, "driver"), os.path.join(lib64, "common"), lib64))
-        fd = self._lock()
+        timeout = self.timeout if timeout is None else timeout
+        fd = self._lock(timeout)
         try:
-            result = host_command.run([program] + list(arguments), self.timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,))
+            result = host_command.run(
+                [program] + list(arguments), timeout, env={"LD_LIBRARY_PATH": path}, pass_fds=(fd,), most=most
+            )
         except OSError as exc:
             # Without the program's name, the fork or the file for the output failed.
             broken = exc.filename == program and exc.errno in _BROKEN_PROGRAM
@@ -141,7 +145,7 @@ class NpuSmi:
         if result.timed_out:
             raise NpuError(
                 "%s did not end within %d s: it hangs in the driver. Check dmesg; the chip does not recover without a reboot of "
-                "the host" % (command, self.timeout),
+                "the host" % (command, timeout),
                 npu_smi={"command": command, "status": None, "dcmi_code": None, "output": result.text},
             )
         if result.rc != 0:
@@ -191,12 +195,13 @@ class NpuSmi:
             self.incompatible.add(npu_id)
         return board.get("Firmware Version") or "NA"
 
-    def _lock(self):
-        """A file descriptor that holds the lock. Raises NpuError if an npu-smi with the lock hangs, NoVerdict if it is running."""
+    def _lock(self, timeout):
+        """A file descriptor that holds the lock, for ``timeout`` seconds. Raises NpuError if an npu-smi with the lock hangs,
+        NoVerdict if it is running."""
         try:
             make_directory(os.path.dirname(self.lock))
             fd = wait_for_lock(self.lock, self.lock_wait, self._refuse)
-            self._sign(fd)
+            self._sign(fd, timeout)
             return fd
         except OSError as exc:
             raise NoVerdict("The lock %s cannot be used: %s" % (self.lock, exc.strerror)) from None
@@ -217,9 +222,9 @@ class NpuSmi:
                 npu_smi=details,
             )
 
-    def _sign(self, fd):
+    def _sign(self, fd, timeout):
         """Record in the lock since when it is held, in seconds since the boot, and for how many seconds it may be held."""
-        text = b"%.2f %.2f\n" % (_since_boot(), self.timeout)
+        text = b"%.2f %.2f\n" % (_since_boot(), timeout)
         try:
             os.ftruncate(fd, 0)
             os.pwrite(fd, text, 0)

@@ -16,6 +16,7 @@ import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import (
+    chip_faults,
     chip_health,
     chip_losses,
     chip_memory,
@@ -282,7 +283,8 @@ class Validation:
             "The PCI bus and npu-smi disagree about the number of chips. Check dmesg; a chip that fell off the bus needs a reboot "
             "of the host",
         )
-        self.chip_health = chip_health.view(listed)
+        view = chip_health.view(listed)
+        self.chip_health = chip_faults.added(view, chip_faults.ask_all(self.npu_smi, view))
         # One chip that does not serve is no reason to do without the others.
         self._add(
             "health",

@@ -22,9 +22,11 @@ PLACE = "/opt/npuops"
 LIBRARY = tuple(
     f"plugins/module_utils/{name}.py"
     for name in (
+        "_chips/chip_faults",
         "_chips/chip_health",
         "_chips/chip_memory",
         "_chips/device_nodes",
+        "_chips/fault_table",
         "_chips/npu_smi",
         "_chips/pci",
         "_containerd/cdi_spec",

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.chip_faults import MOST_CODES
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import TEMPLATE_NAMES
@@ -83,13 +84,21 @@ class Vnpu(TypedDict):
 Vnpus = Annotated[list[Vnpu], listing(schema.of(Vnpu), 2048)]
 
 
-class ChipHealth(TypedDict):
-    """A chip that npu-smi lists."""
-
+class _ChipHealth(TypedDict):
     npu: Annotated[int, number(0, 10**9)]  # of its card
     chip: Annotated[int, number(0, 10**9)]  # on that card
     bus_id: BusId
     health: Annotated[str, text(32, r"[A-Za-z0-9 _./-]+", "a word of npu-smi")]  # OK, Warning, Alarm, Critical or another
+
+
+FaultCode = Annotated[str, text(8, r"[0-9A-F]{4,8}", "a fault code")]
+
+
+class ChipHealth(_ChipHealth, total=False):
+    """A chip that npu-smi lists."""
+
+    codes: Annotated[list[FaultCode], listing(schema.of(FaultCode), MOST_CODES)] | None  # the worst first; of a chip that is not OK
+    codes_left_out: Annotated[int, number(0, 10**5)] | None  # how many others it has
 
 
 ChipsHealth = Annotated[list[ChipHealth], listing(schema.of(ChipHealth), 1024)]

@@ -63,7 +63,6 @@ ANNOTATION_MAINTENANCE = "npuops.ascend/maintenance"
 ANNOTATION_WEDGED = "npuops.ascend/wedged"
 # Since when the components are paused because install changes the virtual NPUs.
 ANNOTATION_VNPU_CHANGE = "npuops.ascend/vnpu-change"
-CONDITION_DRIVER_READY = "npuops.ascend/DriverReady"
 
 # Who we are to the API server, which remembers who set what.
 FIELD_MANAGER = "npuops.ascend"

@@ -6,14 +6,14 @@
 Their types are those of KEP-5683, which Kubernetes 1.37 names in its API (k8s.io/api/core/v1). An API server of any version stores
 them. What they say follows from label and record of the Node alone, so whoever continues a maintenance corrects them as well.
 
-The node agent leaves for the reboot. What it said of the driver is taken back until it is there again.
+The node agent leaves for the reboot. What it said of driver and chips is taken back until it is there again.
 """
 
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
@@ -64,7 +64,7 @@ def patch(node: Object, now: float, ended: bool = False) -> Object | None:
             }
         )
     if not ended and _agent_is_paused(node):
-        changes += kube_driver_condition.taken_back(node, when)
+        changes += kube_agent_conditions.taken_back(node, when)
     return {"status": {"conditions": changes}} if changes else None
 
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
@@ -247,7 +247,7 @@ def take_back(
     if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, names, timeout, 1.0, clock):
         # Not sooner: device plugin and node agent would write it again.
         for one in gone:
-            each.do("the condition of %s" % one.node_name, kube_driver_condition.remove, cluster, one.node_name, check_mode)
+            each.do("the conditions of %s" % one.node_name, kube_agent_conditions.remove, cluster, one.node_name, check_mode)
             each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)
             if noded:
                 each.do("noded's report on %s" % one.node_name, _forget, cluster, _NODE_INFO % one.node_name, check_mode)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.server
 import os
+import pathlib
 import re
 import socket
 import subprocess
@@ -15,7 +16,7 @@ import time
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
@@ -596,13 +597,16 @@ def test_the_agents_policies_come_before_the_permissions_that_they_restrict():
         assert 0 < text.index("__npu_node_agent_admission_templates") < text.index("node-agent.yaml.j2")
 
 
-def test_one_name_of_the_condition():
+def test_one_name_of_each_condition():
     """The agent writes it, the policy allows it, the controller removes it."""
-    with open(os.path.join(ROLES, "..", "images/node-agent/npu_node_agent/node_condition.py"), encoding="utf-8") as stream:
-        agents = re.findall(r'^TYPE = "(.+)"$', stream.read(), re.M)
+    agents = []
+    for path in sorted(pathlib.Path(ROLES, "..", "images/node-agent/npu_node_agent").glob("*_condition.py")):
+        agents += re.findall(r'^TYPE = "(.+)"$', path.read_text(encoding="utf-8"), re.M)
     policies = render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT)
-    allowed = set(re.findall(r"\.type [!=]= '([^']+)'", str(policies[0]).replace("\\'", "'")))
-    assert [*agents, *allowed] == [kube_client.CONDITION_DRIVER_READY] * 2
+    (allowed,) = [one["expression"] for one in policies[0]["spec"]["variables"] if one["name"] == "types"]
+    assert sorted(agents) == sorted(kube_agent_conditions.TYPES) == sorted(re.findall(r"'([^']+)'", allowed))
+    told = " and ".join(kube_agent_conditions.TYPES)
+    assert told in str(policies[0]["spec"]["validations"])
 
 
 def test_service_monitor_finds_the_node_agent():

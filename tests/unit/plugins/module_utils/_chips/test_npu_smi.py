@@ -277,7 +277,7 @@ def test_one_that_is_at_work_is_waited_for(smi):
     """As long as it may take."""
     smi.info()
     held = take_lock(smi.lock)
-    smi._sign(held)
+    smi._sign(held, smi.timeout)
     timer = threading.Timer(0.5, os.close, [held])
     timer.start()
     assert smi.info()

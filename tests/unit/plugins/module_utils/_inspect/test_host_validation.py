@@ -348,6 +348,17 @@ def test_sick_chip(host, health):
     assert {"npu": 1, "chip": 0, "bus_id": "0000:01:00.0", "health": health} in validation.chip_health
 
 
+def test_a_sick_chip_with_its_fault_codes(host):
+    host.health = ["OK", "Alarm"]
+    host.npu_smi(
+        'if [ "$3" = health ]; then echo "Error Code : 80E18402 ABCDEF12"; exit; fi\n'
+        'if [ "$2" = -t ]; then echo "Firmware Version : 7.8"; else cat <<E\n%sE\nfi\n' % host.table()
+    )
+    validation = host.validate()
+    assert validation.valid and "Alarm with 80E18402 (SeparateNPU: 64 HBM rows" in validation.notes[0]
+    assert [chip.get("codes") for chip in validation.chip_health] == [None, ["80E18402", "ABCDEF12"]]
+
+
 @pytest.mark.parametrize("health, valid", [("Alarm", True), ("Critical", False), ("UNKNOWN", False)])
 def test_no_chip_is_well(host, health, valid):
     host.health = [health, health]

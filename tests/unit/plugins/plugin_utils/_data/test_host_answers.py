@@ -79,6 +79,9 @@ def test_what_a_host_says(npu_host):
     assert host_answers.view(view) == view
 
 
+CHIP = {"npu": 0, "chip": 0, "bus_id": "0000:c1:00.0", "health": "Alarm"}
+
+
 @pytest.mark.parametrize(("validation", "why"), [
     ({"checks": [{"name": "chips", "expected": "", "seen": "", "message": None}]}, "validation.checks[0].ok is missing"),
     ({"checks": [{"name": "chips", "ok": "no", "expected": "", "seen": "", "message": None}]}, "ok is a string, not true or false"),
@@ -88,6 +91,9 @@ def test_what_a_host_says(npu_host):
     ({"network": {"chips": [{"address": "$(reboot)"}]}}, "address is '$(reboot)', which is not an IPv4 address"),
     ({"network": {"chips": [{"chip": -1}]}}, "validation.network.chips[0].chip is -1"),
     ({"network": {"mode": "off"}}, "validation.network.mode is 'off', which this version does not know"),
+    ({"chip_health": [dict(CHIP, codes=["80E01801; reboot"])]}, "validation.chip_health[0].codes[0] has 16 characters"),
+    ({"chip_health": [dict(CHIP, codes=["{{ 7 }}"])]}, "codes[0] is '{{ 7 }}', which is not a fault code"),
+    ({"chip_health": [dict(CHIP, codes=["80E01801"] * 9)]}, "codes has 9 entries, which is more than 8"),
 ])  # fmt: skip
 def test_a_validation_that_nobody_could_read(validation, why):
     assert why in host_answers.why_not({}, validation)

@@ -181,3 +181,32 @@ def test_a_node_that_nobody_maintains_keeps_what_its_agent_said():
     found = node("npu-a", labels={"npuops.ascend/components": "paused"})
     found["status"]["conditions"].append(dict(DRIVER))
     assert node_conditions.patch(found, NOW) is None
+
+
+CHIPS = dict(DRIVER, type="npuops.ascend/ChipsHealthy")
+
+
+@pytest.mark.parametrize("said", [("True", "ChipsHealthy"), ("False", "ChipsUnhealthy"), ("False", "ChipsMissing")])
+def test_nothing_is_known_of_the_chips_while_the_agent_is_paused(said):
+    bench = with_driver()
+    status, reason = said
+    bench.world.touch("npu-a", lambda item: item["status"]["conditions"].append(dict(CHIPS, status=status, reason=reason)))
+
+    def chips():
+        (one,) = [one for one in bench.node["status"]["conditions"] if one["type"] == CHIPS["type"]]
+        return one["status"], one["reason"]
+
+    bench.run(until="drain")
+    assert chips() == said
+    bench.run(until="reboot")
+    assert chips() == ("Unknown", "DriverInMaintenance") and driver(bench.node) == ("False", "DriverInMaintenance")
+    bench.run()
+    bench.assert_upgraded()
+    assert chips() == ("Unknown", "DriverInMaintenance"), "the agent's to change"
+    assert types(bench.node) == [], "it is none of a maintenance"
+
+
+def test_what_is_unknown_already_is_not_written_again():
+    found = node("npu-a", labels={"npuops.ascend/components": "paused"}, annotations={"npuops.ascend/maintenance": "{}"})
+    found["status"]["conditions"] += [dict(DRIVER, status="False"), dict(CHIPS, status="Unknown")]
+    assert node_conditions.patch(found, NOW) is None

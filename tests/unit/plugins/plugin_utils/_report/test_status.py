@@ -212,6 +212,16 @@ def test_chips_that_are_not_ok_are_named(health, allocatable, told):
     assert not report_status.may_get_better([found])
 
 
+def test_chips_that_are_not_ok_are_named_with_their_fault_codes():
+    sick = {"npu": 4, "chip": 0, "bus_id": "0000:81:00.0", "health": "Alarm", "codes": ["80E20207"], "codes_left_out": 0}
+    entry = host()
+    entry["validation"] = dict(VALID, chip_health=[sick])
+    found = row(entry, allocatable="7")
+    assert found["reason"] == (
+        "7 of 8 chips are allocatable; NPU 4 chip 0 (0000:81:00.0): Alarm with 80E20207 (SubHealthFault: the chip is too hot)"
+    )
+
+
 GONE = {"count": 8, "gone": ["0000:c4:00.0"], "boot": "2026-11-25T22:00:00Z"}
 MISSING = "7 of 8 chips: 0000:c4:00.0 is missing from the PCI bus since the boot of 2026-11-25T22:00:00Z or an earlier one"
 

@@ -328,6 +328,6 @@ def test_a_condition_that_may_not_be_removed_is_a_failure(api, cluster):
     """It would say for good what nobody looks at any more."""
     api.put(NODES, with_condition("a"))
     api.faults["PATCH", NODES + "/a/status"] = 403, 'nodes "a" is forbidden: cannot patch resource "nodes/status" in API group ""'
-    with pytest.raises(NpuError, match="the condition of a"):
+    with pytest.raises(NpuError, match="the conditions of a"):
         take_back(cluster, "a")
     assert "npuops.ascend/chip" not in api.objects[NODES]["a"]["metadata"]["labels"], "everything else is done"

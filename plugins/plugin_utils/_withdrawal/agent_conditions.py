@@ -1,12 +1,12 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Removing what the node agents say of the drivers, where no agent is any more."""
+"""Removing what the node agents say of drivers and chips, where no agent is any more."""
 
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import driver_condition as kube_driver_condition
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
@@ -17,11 +17,11 @@ _INTERVAL = 1.0
 
 
 def remove_all(cluster: AnyCluster, namespace: str, timeout: float, check_mode: bool = False, clock: Clock = _CLOCK) -> list[str]:
-    """Remove the condition from all Nodes, each when its agent's pod has ended; phrases of what was (or would be) done.
+    """Remove their conditions from all Nodes, each when its agent's pod has ended; phrases of what was (or would be) done.
 
     Raises NpuError with all that failed, a pod that does not end within ``timeout`` seconds among it, when everything else is done.
     """
-    left = [node["metadata"]["name"] for node in cluster.each("/api/v1/nodes") if kube_driver_condition.of(node)]
+    left = [node["metadata"]["name"] for node in cluster.each("/api/v1/nodes") if kube_agent_conditions.of(node)]
     each = AllOf()
     deadline = clock.monotonic() + timeout
     while left:
@@ -29,7 +29,7 @@ def remove_all(cluster: AnyCluster, namespace: str, timeout: float, check_mode: 
         pods = {} if check_mode else _agents(cluster, namespace)
         for name in left:
             if name not in pods:
-                each.do("node %s" % name, kube_driver_condition.remove, cluster, name, check_mode)
+                each.do("node %s" % name, kube_agent_conditions.remove, cluster, name, check_mode)
         left = [name for name in left if name in pods]
         if left and clock.monotonic() >= deadline:
             for name in left:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The Node condition DriverReady: what the process says of each state, and how the writer gets on with the API server."""
+"""The Node conditions: what the process says of each state, and how the writer gets on with the API server."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ import pytest
 from fakes import wait_for
 from test_wedge_watch import Chips, maintenance, some_probes
 
+from npu_node_agent import chips_condition, driver_condition
 from npu_node_agent.changed import Changed
+from npu_node_agent.driver_condition import NOT_LOADED, TYPE, works
 from npu_node_agent.kube import Api
-from npu_node_agent.node_condition import NOT_LOADED, TYPE, DriverCondition, works
+from npu_node_agent.node_conditions import NodeConditions
 
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
 LONG_AGO = "2026-01-01T00:00:00Z"
@@ -35,10 +37,18 @@ def chips(agent):
     return Chips(agent)
 
 
-def told(api):
+CHIPS = chips_condition.TYPE
+
+
+def told(api, kind=TYPE):
     """(status, reason) of the condition, or None."""
-    found = api.conditions.get(TYPE)
+    found = api.conditions.get(kind)
     return found and (found["status"], found["reason"])
+
+
+def both(driver, chips=None):
+    """What the watch wants."""
+    return {TYPE: driver, CHIPS: chips or chips_condition.unknown(driver)}
 
 
 # What the process says
@@ -48,20 +58,27 @@ def test_it_follows_the_driver(agent, api, chips, ready):
     agent.start()
     wait_for(lambda: told(api) == ("True", "DriverResponds"))
     assert "25.5.0" in api.conditions[TYPE]["message"]
+    assert told(api, CHIPS) == ("True", "ChipsHealthy")
+    assert api.conditions[CHIPS]["message"] == "All 8 chips of this node serve"
     chips.set("fewer")
     wait_for(lambda: told(api) == ("False", "DriverWedged"))
     wedged = api.conditions[TYPE]
+    assert told(api, CHIPS) == ("Unknown", "DriverWedged") and "lists 2 of 8 chips" in api.conditions[CHIPS]["message"]
     assert "lists 2 of 8 chips" in wedged["message"] and "npuops.ascend.heal" in wedged["message"]
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", wedged["lastTransitionTime"])
     chips.set("good")
     wait_for(lambda: told(api) == ("True", "DriverResponds"))
     maintenance(agent, True)
     wait_for(lambda: told(api) == ("False", "DriverInMaintenance"))
+    assert told(api, CHIPS) == ("Unknown", "DriverInMaintenance")
     maintenance(agent, False)
     wait_for(lambda: told(api) == ("True", "DriverResponds"))
     ready()
     wait_for(lambda: told(api) == ("False", "DriverNotLoaded"))
+    assert told(api, CHIPS) == ("Unknown", "DriverNotLoaded")
     assert api.conditions["Ready"] == READY, "conditions of others stay"
+    # Of each change, both are told in one call.
+    assert len(api.status_patches()) == 6
 
 
 def test_a_driver_that_did_not_load_says_why(agent, api, chips, ready):
@@ -93,7 +110,7 @@ def test_a_driver_counts_as_working_once_its_chips_have_answered(agent, api, chi
     chips.set("fails")
     agent.start()
     some_probes(chips, 3)
-    assert told(api) is None
+    assert told(api) is None and told(api, CHIPS) is None
     wait_for(lambda: told(api) == ("False", "DriverWedged"))
 
 
@@ -121,6 +138,7 @@ def test_a_chip_that_is_occupied_works(agent, api, chips, ready):
     chips.set("occupied")
     agent.start()
     wait_for(lambda: told(api) == ("True", "DriverResponds"))
+    assert told(api, CHIPS) == ("Unknown", "ChipsNotListed")
 
 
 def test_an_agent_that_is_replaced_changes_nothing(agent, api, chips, ready):
@@ -137,7 +155,7 @@ def test_a_refusal_keeps_nothing_else_from_being_reported(agent, api, chips, rea
     chips.set("fails")
     agent.start()
     wait_for(lambda: "npuops.ascend/wedged" in api.annotations and api.events)
-    wait_for(lambda: "may not write the condition" in agent.read_log())
+    wait_for(lambda: "may not write the conditions" in agent.read_log())
     assert told(api) is None and os.path.exists(os.path.join(agent.run_dir, "driver-suspended"))
 
 
@@ -146,31 +164,35 @@ def test_a_refusal_keeps_nothing_else_from_being_reported(agent, api, chips, rea
 
 def test_reasons_are_none_of_a_maintenance():
     """The controller takes conditions whose reason begins with Npu for its own, and removes them."""
-    from npu_node_agent import node_condition
-
-    verdicts = [works({}), NOT_LOADED, node_condition.IN_MAINTENANCE, node_condition.wedged({}), node_condition.failed({})]
-    assert {verdict.status for verdict in verdicts} == {"True", "False"}
-    for verdict in verdicts:
+    drivers = [works({}), NOT_LOADED, driver_condition.IN_MAINTENANCE, driver_condition.wedged({}), driver_condition.failed({})]
+    assert {verdict.status for verdict in drivers} == {"True", "False"}
+    well, ill = ({"npu": 0, "chip": 0, "bus_id": "0000:c1:00.0", "health": health} for health in ("OK", "Critical"))
+    chips = [chips_condition.listed(*found) for found in (([], None), ([], "7 of 8"), ([well], None), ([well, ill], None))]
+    chips += map(chips_condition.unknown, drivers)
+    assert {verdict.status for verdict in chips} == {"True", "False", "Unknown"}
+    for verdict in drivers + chips:
         assert re.fullmatch(r"(?!Npu)[A-Z][A-Za-z]+", verdict.reason) and verdict.message
-    assert re.fullmatch(r"[a-z.]+/[A-Za-z]+", TYPE)
-    assert len(node_condition.wedged({"reason": "x" * 5000}).message) <= 1024
+    assert re.fullmatch(r"[a-z.]+/[A-Za-z]+", TYPE) and re.fullmatch(r"[a-z.]+/[A-Za-z]+", CHIPS)
+    wedged = driver_condition.wedged({"reason": "x" * 5000})
+    assert len(wedged.message) <= 1024 and len(chips_condition.unknown(wedged).message) <= 1024
+    assert len(chips_condition.listed([ill] * 64, "m" * 500).message) <= 1024
 
 
 @pytest.fixture
 def written(api, caplog):
-    """written(act): what ``act(condition)`` brings about, with a writer that retries and beats quickly."""
+    """written(act): what ``act(conditions)`` brings about, with a writer that retries and beats quickly."""
     caplog.set_level(logging.INFO)
 
     def run(act, heartbeat=3600.0, retry=0.01):
-        async def both():
+        async def run_both():
             changed = Changed()
-            condition = DriverCondition(Api(api.url, "", ""), "node-1", changed, heartbeat=heartbeat, retry=retry)
+            condition = NodeConditions(Api(api.url, "", ""), "node-1", changed, heartbeat=heartbeat, retry=retry)
             task = asyncio.create_task(condition.run())
             await asyncio.wait_for(act(condition), 30)
             task.cancel()
             await asyncio.wait([task])
 
-        asyncio.run(both())
+        asyncio.run(run_both())
 
     return run
 
@@ -190,10 +212,10 @@ def test_the_transition_is_that_of_the_status(api, written):
     there(api)
 
     async def act(condition):
-        condition.want(works({"version": "25.5.1"}))
+        condition.want(both(works({"version": "25.5.1"})))
         await until(lambda: "25.5.1" in api.conditions[TYPE]["message"])
         assert api.conditions[TYPE]["lastTransitionTime"] == LONG_AGO
-        condition.want(NOT_LOADED)
+        condition.want(both(NOT_LOADED))
         await until(lambda: told(api) == ("False", "DriverNotLoaded"))
         assert api.conditions[TYPE]["lastTransitionTime"] == api.conditions[TYPE]["lastHeartbeatTime"] > LONG_AGO
 
@@ -201,13 +223,33 @@ def test_the_transition_is_that_of_the_status(api, written):
     assert api.conditions["Ready"] == READY
 
 
-def test_what_is_said_already_is_not_written(api, written):
+def test_each_condition_has_its_own_transition(api, written):
+    """And the one that says another thing than the Node is written with the other, which does not change."""
     there(api, message=works({}).message)
+    well = chips_condition.listed([{"npu": 0, "chip": 0, "bus_id": "0000:c1:00.0", "health": "OK"}], None)
 
     async def act(condition):
-        condition.want(works({}))
+        condition.want(both(works({}), well))
+        await until(lambda: CHIPS in api.conditions)
+        assert api.conditions[TYPE]["lastTransitionTime"] == LONG_AGO
+        assert api.conditions[CHIPS]["lastTransitionTime"] > LONG_AGO
+        there(api, "False", "Broken", type="example.com/Other")
+        condition.want(both(works({})))
+        await until(lambda: told(api, CHIPS) == ("Unknown", "DriverResponds"))
+        assert api.conditions[TYPE]["lastTransitionTime"] == LONG_AGO
+        assert told(api, "example.com/Other") == ("False", "Broken")
+
+    written(act)
+
+
+def test_what_is_said_already_is_not_written(api, written):
+    there(api, message=works({}).message)
+    there(api, "Unknown", type=CHIPS, message=chips_condition.unknown(works({})).message)
+
+    async def act(condition):
+        condition.want(both(works({})))
         await until(lambda: api.calls("GET"))
-        condition.want(NOT_LOADED)
+        condition.want(both(NOT_LOADED))
         await until(api.status_patches)
 
     written(act)
@@ -216,7 +258,7 @@ def test_what_is_said_already_is_not_written(api, written):
 
 def test_a_heartbeat_writes_it_again(api, written):
     async def act(condition):
-        condition.want(works({}))
+        condition.want(both(works({})))
         await until(lambda: TYPE in api.conditions)
         since = api.conditions[TYPE]["lastTransitionTime"]
         with api.lock:
@@ -230,9 +272,9 @@ def test_a_heartbeat_writes_it_again(api, written):
 def test_nobody_to_write_to(api, written, caplog):
     async def act(condition):
         with api.stopped():
-            condition.want(works({}))
-            await until(lambda: "cannot write the condition" in caplog.text)
-            condition.want(NOT_LOADED)
+            condition.want(both(works({})))
+            await until(lambda: "cannot write the conditions" in caplog.text)
+            condition.want(both(NOT_LOADED))
         await until(lambda: told(api) == ("False", "DriverNotLoaded"))
 
     written(act)
@@ -242,7 +284,7 @@ def test_a_conflict_is_retried(api, written):
     api.refusals = [(409, "the object has been modified")] * 2
 
     async def act(condition):
-        condition.want(works({}))
+        condition.want(both(works({})))
         await until(lambda: TYPE in api.conditions)
 
     written(act)
@@ -253,18 +295,18 @@ def test_a_refusal_is_told_once_and_the_next_heartbeat_tries_again(api, written,
     api.refusals = [FORBIDDEN] * 3
 
     async def act(condition):
-        condition.want(works({}))
+        condition.want(both(works({})))
         await until(lambda: TYPE in api.conditions)
 
     written(act, heartbeat=0.05)
-    assert caplog.text.count("may not write the condition") == 1
+    assert caplog.text.count("may not write the conditions") == 1
     assert len(api.status_patches()) == 4
 
 
 def test_without_an_api_server_nothing_is_done(caplog):
     async def act():
-        condition = DriverCondition(None, "node-1", Changed())
-        condition.want(NOT_LOADED)
+        condition = NodeConditions(None, "node-1", Changed())
+        condition.want(both(NOT_LOADED))
         task = asyncio.create_task(condition.run())
         await asyncio.sleep(0.05)
         assert not task.done()
