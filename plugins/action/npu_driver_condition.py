@@ -8,7 +8,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import agent_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import conditions_removal
 
 
 class ActionModule(ClusterAction):
@@ -22,7 +22,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
-        done = agent_conditions.remove_all(cluster, params["namespace"], params["timeout"], self.check_mode)
+        done = conditions_removal.remove_all(cluster, params["namespace"], params["timeout"], self.check_mode)
         result = {"changed": bool(done), "done": done, "msg": "; ".join(done) or "no node has the conditions"}
         if self.diff_mode:
             result["diff"] = {"before": {"to_remove": done} if done else {}, "after": {}}

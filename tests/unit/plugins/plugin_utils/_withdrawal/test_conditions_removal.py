@@ -9,7 +9,7 @@ import types
 import pytest
 from ansible_collections.npuops.ascend.plugins.action.npu_driver_condition import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import agent_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import conditions_removal
 
 from support.kube.stub import node
 
@@ -50,10 +50,10 @@ def conditions(api, name):
 def test_all_nodes_lose_it_and_nothing_else(api, cluster):
     api.put(NODES, with_condition("a"), with_condition("b"), node("c"))
     api.put(PODS, agent("other", "a", "npu-exporter"))
-    done = agent_conditions.remove_all(cluster, "npu-operator", 10)
+    done = conditions_removal.remove_all(cluster, "npu-operator", 10)
     assert done == ["remove the condition %s from node %s" % (TYPE, name) for name in "ab"]
     assert conditions(api, "a") == conditions(api, "b") == ["Ready"]
-    assert agent_conditions.remove_all(cluster, "npu-operator", 10) == []
+    assert conditions_removal.remove_all(cluster, "npu-operator", 10) == []
 
 
 def test_both_conditions_of_a_node_are_removed_at_once(api, cluster):
@@ -61,7 +61,7 @@ def test_both_conditions_of_a_node_are_removed_at_once(api, cluster):
     made["status"]["conditions"].append({"type": CHIPS, "status": "Unknown"})
     api.put(NODES, made, chips := node("b"))
     chips["status"]["conditions"] = [{"type": CHIPS, "status": "True"}, {"type": "npuops.ascend/Other", "status": "True"}]
-    assert agent_conditions.remove_all(cluster, "npu-operator", 10) == [
+    assert conditions_removal.remove_all(cluster, "npu-operator", 10) == [
         "remove the conditions %s and %s from node a" % (TYPE, CHIPS),
         "remove the condition %s from node b" % CHIPS,
     ]
@@ -76,7 +76,7 @@ def test_each_node_waits_for_its_agent(api, cluster):
         assert (conditions(api, "a"), conditions(api, "b")) == (["Ready", TYPE], ["Ready"])
         del api.objects[PODS]["slow"]
 
-    agent_conditions.remove_all(cluster, "npu-operator", 10, clock=Clock(ends))
+    conditions_removal.remove_all(cluster, "npu-operator", 10, clock=Clock(ends))
     assert conditions(api, "a") == ["Ready"]
 
 
@@ -84,7 +84,7 @@ def test_an_agent_that_does_not_end_is_named_and_keeps_no_other_node(api, cluste
     api.put(NODES, with_condition("a"), with_condition("b"))
     api.put(PODS, agent("slow", "a"))
     with pytest.raises(NpuError, match="node a: the pod slow did not end within 5 s"):
-        agent_conditions.remove_all(cluster, "npu-operator", 5, clock=Clock())
+        conditions_removal.remove_all(cluster, "npu-operator", 5, clock=Clock())
     assert (conditions(api, "a"), conditions(api, "b")) == (["Ready", TYPE], ["Ready"])
 
 
