@@ -58,7 +58,7 @@ def _halt(cluster: kube_client.Cluster, namespace: str) -> tuple[Halt | None, li
         halted = Slots(cluster, namespace, cluster.clock).view()["halted"]
     except NpuError as exc:
         return None, ["", "Whether rollouts are halted is unknown: %s" % one_line(exc.message)]
-    return halted, ["", "HALTED: %s" % maintenance_halt.text(halted)] if halted else []
+    return halted, ["", "%s: %s" % (maintenance_halt.word(halted).upper(), maintenance_halt.text(halted))] if halted else []
 
 
 def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:

@@ -43,7 +43,7 @@ def table(plan: RolloutPlan) -> list[str]:
 
 def _halted(plan: RolloutPlan, halted: dict[str, Any], told: list[str]) -> str:
     """``told``: the other lines. The reason mostly is that a node failed, and stands there."""
-    text, why = "halted since %(when)s by %(who)s" % halted, one_line(halted["why"])
+    text, why = "%s since %s by %s" % (maintenance_halt.word(halted), halted["when"], halted["who"]), one_line(halted["why"])
     text += "." if any(why in line for line in told) else ": %s." % why
     return "%s %s" % (text, maintenance_halt.ways_out(halted)) if plan.held else text
 

@@ -87,13 +87,19 @@ def outweighs(new: Halt, old: Halt | None) -> bool:
     return new.get("node") is not None and new.get("node") == old.get("node") and of_rollback(new) == of_rollback(old)
 
 
+def word(halted: Halt) -> str:
+    return "paused" if is_pause(halted) else "halted"
+
+
+def subject(halted: Halt) -> str:
+    """The beginning of a sentence, such as ``The rollout is halted``."""
+    return "All rollouts are paused" if is_pause(halted) else "The rollout is halted"
+
+
 def text(halted: Halt) -> str:
     """The sentences for people."""
-    if is_pause(halted):
-        return "All rollouts are paused since %(when)s by %(who)s: %(why)s. " % dict(
-            halted, why=one_line(halted["why"])
-        ) + ways_out(halted)
-    return "The rollout is halted since %(when)s by %(who)s: %(why)s " % halted + ways_out(halted)
+    why = one_line(halted["why"]) + "." if is_pause(halted) else halted["why"]
+    return "%s since %s by %s: %s %s" % (subject(halted), halted["when"], halted["who"], why, ways_out(halted))
 
 
 def ways_out(halted: Halt) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import axis as report_axis
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report, told_components
@@ -98,7 +99,7 @@ def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if halted:
         yield _banner(
             rollout_report.FAILED,
-            "The rollout is halted: no run starts another node.",
+            "%s: no run starts another node." % maintenance_halt.subject(halted),
             text=halted.get("why"),
             who="By %s, %s." % (halted.get("who"), _when(halted.get("when"))),
             command=_go_on(report),

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report, told_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.rollout_report import Report, ReportedNode
 
@@ -66,6 +67,6 @@ def _problem_of_nodes(report: Report) -> str | None:
     if halted:
         why = halted["why"].rstrip(".")
         known = any((node["reason"] or "").rstrip(".") == why for node in bad)
-        lines.append("The rollout is halted since %s%s" % (halted["when"], "." if known else ": %s." % why))
+        lines.append("%s since %s%s" % (maintenance_halt.subject(halted), halted["when"], "." if known else ": %s." % why))
     lines.append("%s %s" % (rollout_report.how_to_go_on(report), report["go_on"]))
     return "\n".join(lines)
