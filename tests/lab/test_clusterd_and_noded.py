@@ -119,17 +119,17 @@ def test_noded_writes_reports_of_slow_nodes_and_nothing_else(lab, noded, both):
     """Where it may write in the namespaces of jobs, an application's ConfigMap is not what root on one NPU node can write."""
     changed(both(**ENABLED, npu_noded_profiling_dir="/user/cluster-info/profiling"))
     there = "/api/v1/namespaces/default/configmaps"
-    label, name, key = {"fd-ol-slow-node": "true"}, "slow-node-algo-result-job-0", "NodeSlowNodeAlgoResult"
+    name, key = "slow-node-algo-result-job-0", "NodeSlowNodeAlgoResult"
 
-    def report(name=name, key=key, labels=label):
-        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "labels": labels}, "data": {key: "1"}}
+    def report(name=name, key=key, label="fd-ol-slow-node"):
+        return {"kind": "ConfigMap", "apiVersion": "v1", "metadata": {"name": name, "labels": {label: "true"}}, "data": {key: "1"}}
 
-    for body in (report(name="settings"), report(key="settings.yml"), report(labels={})):
+    for body in (report(name="settings"), report(key="settings.yml"), report(label="app")):
         with pytest.raises(AssertionError, match="noded may only write about its own node, and reports of slow nodes"):
             noded.request("POST", there, body)
     with pytest.raises(AssertionError, match="noded may only write about its own node"):
         noded.request("POST", "/api/v1/namespaces/kube-system/configmaps", report())
-    lab.api.request("POST", there, report(labels={"app": "x"}))
+    lab.api.request("POST", there, report(label="app"))
     try:
         with pytest.raises(AssertionError, match="noded may only write about its own node"):
             noded.request("PUT", f"{there}/{name}", report())
