@@ -79,7 +79,11 @@ def test_the_fault_of_a_node_reaches_schedulers_and_goes(lab, both):
 
 @pytest.fixture(name="noded")
 def fixture_noded(lab, tmp_path):
-    """The API as noded on npu-a has it: with the very token that the kubelet gave its pod."""
+    return as_noded(lab, tmp_path)
+
+
+def as_noded(lab, tmp_path):
+    """The API as noded on npu-a has it: with the very token that the kubelet gave its pod, and that ends with the pod."""
     pods = lab.pods("npu-operator", labelSelector="app=noded", fieldSelector="spec.nodeName=npu-a,status.phase=Running")
     (uid,) = [pod["metadata"]["uid"] for pod in pods if "deletionTimestamp" not in pod["metadata"]]
     token = lab.ssh("npu-a", f"cat /var/lib/kubelet/pods/{uid}/volumes/kubernetes.io~projected/*/token").stdout.strip()
@@ -115,9 +119,10 @@ def test_noded_deletes_no_report_of_another_node(noded, both):
         noded.request("DELETE", f"{CONFIGMAPS}/cluster-info-node-cm")
 
 
-def test_noded_writes_reports_of_slow_nodes_and_nothing_else(lab, noded, both):
+def test_noded_writes_reports_of_slow_nodes_and_nothing_else(lab, both, tmp_path):
     """Where it may write in the namespaces of jobs, an application's ConfigMap is not what root on one NPU node can write."""
     changed(both(**ENABLED, npu_noded_profiling_dir="/user/cluster-info/profiling"))
+    noded = as_noded(lab, tmp_path)
     there = "/api/v1/namespaces/default/configmaps"
     name, key = "slow-node-algo-result-job-0", "NodeSlowNodeAlgoResult"
 
