@@ -130,7 +130,8 @@ RUNS = {
         "upgrade", {"npu_plan": {"*": [AFTER]}, "npu_objects": {"*": [UNCHANGED, FAILED]}}, "a failed", 1,
     ),
     "upgrade that cannot park": (
-        "upgrade", {"npu_plan": {"*": [dict(PLAN, park=["huawei.com/Ascend910"])]}, "npu_workloads": {"*": [FAILED]}},
+        "upgrade",
+        {"npu_plan": {"*": [dict(PLAN, order=["a"], park=["huawei.com/Ascend910"])]}, "npu_workloads": {"*": [FAILED]}},
         "No node was touched. it fails", 1,
     ),
     "heal of nothing": ("heal", {}, "a failed", 0),
