@@ -91,5 +91,9 @@ def test_given_up_as_the_documentation_says(idle, waits):
         assert RECORD not in node["metadata"]["annotations"] and STATE not in node["metadata"]["labels"]
         text = upgrade(idle, ONE, npu_driver_version=version, **TAKEOVER)
     assert "on-trial" in text
-    assert proof(idle, observer, {"npu-a": 1}, version) == []
+    # No command of kubectl takes the conditions away; the next run does.
+    found = proof(idle, observer, {"npu-a": 1}, version)
+    assert [problem for problem in found if not problem.endswith("and nothing on it says why")] == []
+    conditions = {one["type"] for one in idle.node("npu-a")["status"]["conditions"]}
+    assert conditions.isdisjoint({"MaintenancePlanned", "MaintenanceInProgress", "DrainInProgress", "Drained"})
     assert OTHER[version] != version_of(idle, "npu-a")
