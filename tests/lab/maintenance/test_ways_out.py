@@ -135,7 +135,7 @@ def fleet(lab, installed, tmp_path_factory):
 def test_go_on_with_the_other_nodes(fleet):
     fleet.halted_by_failure(anew=version_of(fleet.lab, OTHER) != fleet.old)
     line = documented("continue with the other nodes")
-    assert fleet.ways_out("continue with") == line
+    assert "continue with: " + line in fleet.message, fleet.message[-4000:]
     with watch(fleet.lab) as observer:
         fleet.run(line, succeeds=False)  # for NODE did not succeed
     assert proof(fleet.lab, observer, {OTHER: 1}, fleet.new, only=OTHER) == []
@@ -149,7 +149,7 @@ def test_try_the_failed_node_again(fleet):
     fleet.broken.unlink(missing_ok=True)
     before = version_of(fleet.lab, OTHER)
     line = documented("also retry the failed node")
-    assert fleet.ways_out("continue with:") == line
+    assert "continue with: " + line in fleet.message, fleet.message[-4000:]
     with watch(fleet.lab) as observer:
         fleet.run(line)
     assert proof(fleet.lab, observer, {NODE: 1, OTHER: 0 if before == fleet.new else 1}, fleet.new) == []
