@@ -11,42 +11,35 @@ it ends.
 from __future__ import annotations
 
 import atexit
-import json
 import os
 import sys
-import tempfile
 from typing import Self
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.shared_lines import SharedLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 
 
 class Notes:
-    """To be made in the process that starts the workers; they inherit the file."""
+    """To be made in the process that starts the workers."""
 
     def __init__(self) -> None:
-        # Without a name, so nothing of it is left behind; opened for appending, so workers do not overwrite each other.
-        self._file = tempfile.TemporaryFile("a+b", buffering=0)
+        self._notes = SharedLines()
         self._owner = os.getpid()
 
     def begin(self, node: str, step: str, playbook: str) -> None:
         """The node is in the middle of its maintenance; ``playbook`` goes on with it."""
-        self._write(node, {"step": step, "playbook": playbook})
+        self._notes.add(node, {"step": step, "playbook": playbook})
 
     def end(self, node: str) -> None:
         """Nothing is left to be told of the node here: its outcome tells."""
-        self._write(node, None)
-
-    def _write(self, node: str, state: dict[str, str] | None) -> None:
-        self._file.write(json.dumps([node, state]).encode() + b"\n")
+        self._notes.add(node, None)
 
     def lines(self) -> list[str]:
         """What is to be said of the nodes that nobody ended; [] in a worker."""
         if os.getpid() != self._owner:
             return []
-        self._file.seek(0)
         left: dict[str, dict[str, str]] = {}
-        for line in self._file.read().splitlines():
-            node, state = json.loads(line)
+        for node, state in self._notes.read():
             left.pop(node, None)
             if state:
                 left[node] = state
@@ -65,6 +58,6 @@ class Notes:
 
     def _tell(self) -> None:
         lines = self.lines()
-        self._file.close()
+        self._notes.close()
         if lines:
             print("\n" + "\n".join(lines), file=sys.stderr, flush=True)

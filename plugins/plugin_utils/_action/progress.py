@@ -10,40 +10,35 @@ ended into a file that all of them have open.
 from __future__ import annotations
 
 import collections
-import json
-import os
-import tempfile
 import time
 from collections.abc import Callable
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.shared_lines import SharedLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import DEFERRED, DONE, UP_TO_DATE, WITHDRAWN
 
 _WELL = (DONE, UP_TO_DATE, WITHDRAWN)
 
 
 class Progress:
-    """To be made in the process that starts the workers; they inherit the file.
+    """To be made in the process that starts the workers.
 
     :param monotonic: seconds of a clock that all of them share
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self._file = tempfile.TemporaryFile("a+b", buffering=0)
+        self._lines = SharedLines()
         self._monotonic = monotonic
 
     def close(self) -> None:
-        self._file.close()
+        self._lines.close()
 
     def begin(self) -> None:
         """The maintenance of a node begins, or a hook of the user has ended."""
-        self._write("", "")
+        self._lines.add("", "", self._monotonic())
 
     def end(self, node: str, outcome: str) -> None:
         """The maintenance of the node ended, or was deferred; ``outcome``: one of _record.outcome."""
-        self._write(node, outcome)
-
-    def _write(self, node: str, outcome: str) -> None:
-        self._file.write(json.dumps([node, outcome, self._monotonic()]).encode() + b"\n")
+        self._lines.add(node, outcome, self._monotonic())
 
     def text(self, due: int) -> str:
         """Such as ``3 of 24 nodes done, 1 deferred, about 2 h left``; empty for a single node.
@@ -65,15 +60,8 @@ class Progress:
 
     def _read(self) -> tuple[float | None, dict[str, str]]:
         """(when the first maintenance began, {node: its last outcome})."""
-        # The workers share the position in the file.
-        content = os.pread(self._file.fileno(), os.fstat(self._file.fileno()).st_size, 0)
-        first, ended = None, {}
-        for line in content.splitlines():
-            node, outcome, when = json.loads(line)
-            first = when if first is None else first
-            if node:
-                ended[node] = outcome
-        return first, ended
+        entries = self._lines.read()
+        return entries[0][2] if entries else None, {node: outcome for node, outcome, _when in entries if node}
 
 
 def _duration(seconds: float) -> str:
