@@ -85,7 +85,7 @@ class ActionModule(HostsAction):
         if found:
             plan.cluster_notes += workload_parking.notes(found, plan.park)
         plan.cluster_notes += rollout_forks.notes(plan, context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
-        plan.cluster_reasons += ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
+        plan.cluster_reasons += kube_permissions.told(missing)
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 

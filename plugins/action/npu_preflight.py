@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -68,7 +67,7 @@ class ActionModule(HostsAction):
         )
         missing = kube_permissions.missing(cluster, needed)
         if any(verb == "list" for verb, *_resource in missing):
-            raise NpuError(preflight_report.report([], _may_not(missing)))
+            raise NpuError(preflight_report.report([], kube_permissions.told(missing)))
         stack, found = params["stack"], stack_checks.look(cluster, namespace)
         needed = [
             permission
@@ -76,7 +75,7 @@ class ActionModule(HostsAction):
             for permission in stack_checks.permissions(namespace, stack[part]["enabled"], found[part], policies)
         ]
         missing += kube_permissions.missing(cluster, dict.fromkeys(needed))
-        reasons = _may_not(missing)
+        reasons = kube_permissions.told(missing)
         reasons += component_checks.agent_reasons(
             params["node_agent"],
             params["node_agent_image"],
@@ -164,10 +163,6 @@ def _pulled(cluster: kube_client.Cluster, params: dict[str, Any], refused: bool)
     needed_by = {one["image"]: one["needed_by"] for one in images.result()}
     unable, more = preflight_component_images.look(needed_by, host_config.complete(params["hosts"][0]["config"]))
     return reasons + unable, notes + more
-
-
-def _may_not(missing: Iterable[kube_permissions.Permission]) -> list[str]:
-    return ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing]
 
 
 def _exists(cluster: kube_client.Cluster, namespace: str) -> bool:

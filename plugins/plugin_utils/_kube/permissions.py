@@ -32,6 +32,11 @@ def missing(cluster: AnyCluster, needed: Iterable[Permission]) -> list[Permissio
     return [entry for entry in needed if not granted(rules[entry[3]], entry) and not cluster.may(*entry)]
 
 
+def told(entries: Iterable[Permission]) -> list[str]:
+    """That the user does not have these permissions, in a phrase for each."""
+    return ["the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in entries]
+
+
 def granted(rules: Iterable[Mapping[str, Any]], permission: Permission) -> bool:
     """Whether one of the rules grants it; as RBAC reads them (kubernetes/kubernetes, pkg/apis/rbac/v1/evaluation_helpers.go)."""
     verb, resource, group, _namespace, name = permission

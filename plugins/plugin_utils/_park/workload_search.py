@@ -9,7 +9,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
@@ -265,5 +264,5 @@ def require_permissions(cluster: AnyCluster, workloads: Iterable[Workload]) -> N
     """Raise NpuError, all at once, for missing permissions."""
     missing = missing_permissions(cluster, workloads)
     if missing:
-        told = "; ".join("the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing)
+        told = "; ".join(kube_permissions.told(missing))
         raise NpuError("No workload was parked: %s. Allow it, or set npu_upgrade_workloads: leave." % told)

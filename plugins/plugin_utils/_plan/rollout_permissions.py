@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.permissions import Permission
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
@@ -24,8 +23,7 @@ def check_readable(cluster: AnyCluster, namespace: str) -> None:
     ]
     missing = kube_permissions.missing(cluster, needed)
     if missing:
-        told = "; ".join("the Kubernetes user may not %s" % kube_client.describe_permission(*entry) for entry in missing)
-        raise NpuError("No plan can be made: %s." % told)
+        raise NpuError("No plan can be made: %s." % "; ".join(kube_permissions.told(missing)))
 
 
 def to_carry_out(namespace: str) -> list[Permission]:
