@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 
 
@@ -38,9 +39,9 @@ class ActionModule(ClusterAction):
         who = _person(job_of(self._task_vars, os.environ))
         if params["state"] == "paused":
             reason = params["reason"].strip() or "no reason given"
-            after = maintenance_halt.paused(before, who, reason, "") if self.check_mode else slots.pause(who, reason)
-            changed = not maintenance_halt.is_pause(before) or not maintenance_halt.says_the_same(before, after)
-            return _result(changed, after)
+            now = maintenance_record.rfc3339(cluster.clock.now())
+            after = maintenance_halt.paused(before, who, reason, now) if self.check_mode else slots.pause(who, reason)
+            return _result(after != before, after)
         if not self.check_mode:
             slots.resume()
         return _result(maintenance_halt.is_pause(before), maintenance_halt.of_failure(before))

@@ -31,18 +31,16 @@ def made(who: str, why: str, when: str, reason: str, node: str | None = None) ->
 
 
 def paused(before: Halt | None, who: str, why: str, when: str) -> Halt:
-    """The halt of a person who pauses all rollouts. ``before``: the halt until now."""
+    """The halt of a person who pauses all rollouts. ``before``: the halt until now; the same pause by the same person stays."""
+    pause = made(who, why, when, PAUSE)
+    if before is not None and is_pause(before) and (before["who"], before["why"]) == (pause["who"], pause["why"]):
+        return before
     failure = of_failure(before)
-    return dict(made(who, why, when, PAUSE), **({"failure": failure} if failure else {}))
+    return dict(pause, failure=failure) if failure else pause
 
 
 def is_pause(halted: Halt | None) -> bool:
     return halted is not None and halted.get("reason") == PAUSE
-
-
-def says_the_same(one: Halt | None, other: Halt | None) -> bool:
-    """Whether two pauses are of the same person, for the same reason."""
-    return all((one or {}).get(name) == (other or {}).get(name) for name in ("who", "why"))
 
 
 def of_failure(halted: Halt | None) -> Halt | None:

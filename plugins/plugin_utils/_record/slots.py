@@ -244,16 +244,11 @@ class Slots:
         return self._write(decide)
 
     def pause(self, who: str, why: str) -> Halt:
-        """Stop every upgrade and rollback before its next intent, until ``resume``. Returns the pause.
-
-        One that there is already stays, unless it has other words.
-        """
+        """Stop every upgrade and rollback before its next intent, until ``resume``. Returns the pause."""
 
         def decide(slots: LeaseState) -> Halt:
-            before = slots["halted"]
-            halted = maintenance_halt.paused(before, who, why, maintenance_record.rfc3339(self._clock.now()))
-            if not maintenance_halt.is_pause(before) or not maintenance_halt.says_the_same(before, halted):
-                slots["halted"] = halted
+            now = maintenance_record.rfc3339(self._clock.now())
+            slots["halted"] = maintenance_halt.paused(slots["halted"], who, why, now)
             return slots["halted"]
 
         return self._write(decide)
