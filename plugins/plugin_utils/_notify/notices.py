@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line, printable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.rollout_report import Report
 
 BEGIN, APPROVAL, FAILURE, END = "begin", "approval", "failure", "end"
@@ -28,7 +29,7 @@ class Notice(NamedTuple):
 def begin(run: str, reason: str, nodes: Collection[str], versions: Mapping[str, Any]) -> Notice:
     """:param versions: of the driver that each node gets, by node"""
     to = sorted({str(version) for version in versions.values() if version})
-    text = "%s of %s begins: %s" % (reason.capitalize(), _number(len(nodes)), _names(sorted(nodes)))
+    text = "%s of %s begins: %s" % (reason.capitalize(), _number(len(nodes)), and_more(sorted(nodes), _MOST_NAMES))
     return _notice(BEGIN, run, reason, [text, *(["To: %s" % ", ".join(to)] if to else [])], {"due": len(nodes)})
 
 
@@ -62,8 +63,3 @@ def _notice(event: str, run: str, reason: str, lines: Collection[str], counts: d
 
 def _number(count: int) -> str:
     return "1 node" if count == 1 else "%d nodes" % count
-
-
-def _names(names: list[str]) -> str:
-    text = ", ".join(names[:_MOST_NAMES])
-    return "%s and %d more" % (text, len(names) - _MOST_NAMES) if len(names) > _MOST_NAMES else text
