@@ -82,9 +82,11 @@ def known_variables() -> frozenset[str]:
 
 def option(variable: str) -> Option:
     """The option that documents the variable. Raises KeyError for one that is not documented."""
-    for options in [options_of_playbooks(), *(role_options(role) for role in roles())]:
-        if variable in options:
-            return options[variable]
+    if variable in options_of_playbooks():
+        return options_of_playbooks()[variable]
+    for role in roles():  # not read in advance: most modules ask for one that the first role has
+        if variable in role_options(role):
+            return role_options(role)[variable]
     raise KeyError(variable)
 
 
