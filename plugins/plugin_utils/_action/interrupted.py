@@ -52,12 +52,15 @@ class Notes:
             )
         return told
 
+    def close(self) -> None:
+        self._notes.close()
+
     def tell_at_exit(self) -> Self:
         atexit.register(self._tell)
         return self
 
     def _tell(self) -> None:
         lines = self.lines()
-        self._notes.close()
+        self.close()
         if lines:
             print("\n" + "\n".join(lines), file=sys.stderr, flush=True)

@@ -56,7 +56,7 @@ def interrupted():
     notes.begin("npu-a", "drain-required", "upgrade")
     notes.begin("npu-b", "drain-required", "heal")
     lines = notes.lines()
-    notes._file.close()  # noqa: SLF001
+    notes.close()
     return "\n".join(lines)
 
 
