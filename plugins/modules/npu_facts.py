@@ -358,6 +358,9 @@ npu:
       returned: with O(upgrade=true)
       type: dict
       contains:
+        generation:
+          description: The largest generation of a maintenance that has been at the host, 0 for none.
+          type: int
         previous:
           description: The release that was confirmed before C(good).
           type: str

@@ -38,6 +38,7 @@ def ask(name: str, port: HostPort, version: str, policy: str) -> Any:
         uptime=view["uptime"],
         driver=_driver(view),
         upgrade={
+            "generation": view["generation"],
             "previous": view["previous"],
             "trial": _trial(view),
             "staged": {

@@ -26,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import fence as host_fence
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -37,7 +38,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
     write_atomic,
 )
 
-FENCE = "/var/lib/npuops/maintenance"
 MAINTENANCE = "/run/npuops/maintenance"
 TRIAL = "/var/lib/npuops/trial"
 LOCK = "/run/npuops/boot.lock"
@@ -64,7 +64,7 @@ def view(root, fs="", chips=False):
     return dict(
         listed,
         boot_id=host_boot.boot_id(fs),
-        generation=_generation(fs),
+        generation=host_fence.generation(fs),
         driver=facts["release"],
         good=facts["good"],
         next=facts["next"],
@@ -165,7 +165,7 @@ def reboot(root, boot_id, generation, release=None, refuse_held=True, fs=""):
 def fence(generation, fs=""):
     """Exclude runs with a smaller generation, and tell the health watch that the host is in maintenance."""
     content = json.dumps({"generation": generation}) + "\n"
-    _write(fs + FENCE, content)
+    _write(fs + host_fence.FENCE, content)
     _write(fs + MAINTENANCE, content)
 
 
@@ -215,7 +215,7 @@ def withdraw_reason(root, generation, fs=""):
         return "remove next"
     if os.path.lexists(fs + MAINTENANCE):
         return "end the maintenance"
-    if generation > _generation(fs):
+    if generation > host_fence.generation(fs):
         return "refuse requests of older runs"
     return None
 
@@ -228,7 +228,7 @@ def withdraw(root, generation, fs=""):
     with alone(fs):
         reason = withdraw_reason(root, generation, fs)
         if reason:
-            _write(fs + FENCE, json.dumps({"generation": generation}) + "\n")
+            _write(fs + host_fence.FENCE, json.dumps({"generation": generation}) + "\n")
             Layout(fs + root).remove_link("next")
             _unlink(fs + MAINTENANCE)
     return reason
@@ -236,7 +236,7 @@ def withdraw(root, generation, fs=""):
 
 def check_generation(generation, fs=""):
     """Raise NpuError if a run with a larger ``generation`` has been at this host."""
-    stored = _generation(fs)
+    stored = host_fence.generation(fs)
     if stored > generation:
         raise NpuError(
             "Another run has taken this host over (generation %d, this run has %d): nothing was changed" % (stored, generation),
@@ -264,12 +264,6 @@ def check_kernel(layout, release, fs=""):
         "which stages one" % (release, version, kernel),
         release=release,
     )
-
-
-def _generation(fs):
-    found = _read_json(fs + FENCE) or {}
-    generation = found.get("generation")
-    return generation if isinstance(generation, int) else 0
 
 
 def _read_json(path):

@@ -26,6 +26,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver import profi
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware, flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._host import fence as host_fence
 from ansible_collections.npuops.ascend.plugins.module_utils._host import kernels as host_kernels
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
@@ -105,9 +106,10 @@ def gather(root=loaded_driver.IMAGE_ROOT, source="image", fs=""):
 
 
 def upgrade_facts(root=loaded_driver.IMAGE_ROOT, fs=""):
-    """The facts that only an upgrade needs, as {previous, trial, staged, holders, flash}.
+    """The facts that only an upgrade needs, as {generation, previous, trial, staged, holders, flash}.
 
-    previous: the release that was confirmed before good, or None. trial: the release that this boot tries, if it is not confirmed
+    generation: the largest of a maintenance that has been at the host, 0 for none. previous: the release that was confirmed before
+    good, or None. trial: the release that this boot tries, if it is not confirmed
     yet, or None. staged: {release: {version, kernel, digest, firmware, brings}} of the complete releases; firmware: the range
     [lowest, highest] that it declares, or None; brings: {version, drivers, sha256} of its firmware package, or None. holders: the
     processes that have a chip open, as {pid, command, device, pod}; pod: whether the process belongs to a pod. flash: the last
@@ -135,6 +137,7 @@ def upgrade_facts(root=loaded_driver.IMAGE_ROOT, fs=""):
                 {"pid": entry["pid"], "command": entry["command"], "device": device, "pod": host_process.in_pod(entry["pid"], fs)}
             )
     return {
+        "generation": host_fence.generation(fs),
         "previous": layout.target("previous"),
         "trial": loaded_driver.trial(fs),
         "staged": staged,

@@ -212,6 +212,7 @@ class HolderOfHost(Holder, total=False):
 class UpgradeFacts(TypedDict, total=False):
     """What only an upgrade asks for."""
 
+    generation: int | None  # the largest of a maintenance that has been at the host, 0 for none
     previous: Word | None  # the release that was good before
     trial: Word | None  # the release that this boot tries and nobody has confirmed
     staged: dict[str, Staged] | None  # by release

@@ -355,9 +355,8 @@ class Beginning:
         if not approval.without_old(self._log.node, view["generation"]):
             return None
         return sentence(
-            "its approval was removed: it may have been used for a maintenance that its host has seen (generation %d) and its Node"
-            " knows nothing of, as after the cluster was restored from a backup. To approve it again: %s"
-            % (view["generation"], approval.command([self._request.node], self._request.version))
+            "its approval was removed: %s. To approve it again: %s"
+            % (approval.may_be_used(view["generation"]), approval.command([self._request.node], self._request.version))
         )
 
     def _ask_for_approval(self, missing: str, view: View | None) -> str | None:

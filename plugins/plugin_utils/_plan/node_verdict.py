@@ -219,6 +219,9 @@ def _lacks_approval(entry: PlannedNode, plan: PlanContext) -> bool:
     given, why = approval.given(
         entry.node, plan.lookups.now, plan.settings.approval_max_age, version=(entry.target or {}).get("version")
     )
+    generation = (entry.facts.get("upgrade") or {}).get("generation") or 0
+    if given and approval.without_old(entry.node, generation):
+        given, why = None, "the run removes its approval and asks again: %s" % approval.may_be_used(generation)
     entry.reasons += [] if given else [why or ""]
     return given is None
 

@@ -111,6 +111,14 @@ def without_old(node: Object, generation: int) -> LabelChanges:
     return {ANNOTATION_APPROVE: None, ANNOTATION_APPROVED_BY: None}
 
 
+def may_be_used(generation: int) -> str:
+    """Why the approval of a Node that is ``behind`` does not count."""
+    return (
+        "it may have been used for a maintenance that its host has seen (generation %d) and its Node knows nothing of, as after the"
+        " cluster was restored from a backup" % generation
+    )
+
+
 def caught_up(node: Object, generation: int) -> LabelChanges:
     """The annotations to write, as a merge patch of them, so that the Node is no longer ``behind``: an approval that is given from
     then on counts. No clocks are compared for that, of which each machine has another one."""

@@ -356,6 +356,16 @@ def test_a_trial_of_another_boot_is_over(host, text):
     assert host_facts.upgrade_facts(fs=host.fs)["trial"] is None
 
 
+@pytest.mark.parametrize(
+    "content, generation",
+    [(None, 0), ('{"generation": 7}\n', 7), ("", 0), ("{", 0), ("[]", 0), ("7", 0), ('{"generation": "7"}', 0), ('{"generation": null}', 0)],
+)
+def test_the_newest_maintenance_that_has_been_at_the_host(host, content, generation):
+    if content is not None:
+        host.write("var/lib/npuops/maintenance", content)
+    assert host_facts.upgrade_facts(fs=host.fs)["generation"] == generation
+
+
 def test_whose_process_has_a_chip(host):
     os.mknod(host.fs + "/dev/davinci0", stat.S_IFCHR | 0o600, os.makedev(237, 0))
     for pid, group in ((100, "0::/kubepods.slice/kubepods-burstable.slice/x\n"), (101, "0::/user.slice\n")):

@@ -282,6 +282,20 @@ def test_an_approval_that_is_too_old():
     assert only(host(), nodes=nodes, auto=False, approval_max_age=3599).verdict == "awaiting-approval"
 
 
+@pytest.mark.parametrize("known, verdict", [(4, "awaiting-approval"), (5, "ready")])
+def test_an_approval_that_may_have_been_used_before_a_backup_was_restored(known, verdict):
+    """The run removes it and asks again, so the plan must not call the node ready."""
+    nodes = nodes_of("a", annotations={**APPROVED, "npuops.ascend/last-maintenance": json.dumps({"run": "r", "generation": known})})
+    asked_host = host()
+    asked_host["facts"]["upgrade"]["generation"] = 5
+    entry = only(asked_host, nodes=nodes, auto=False)
+    assert entry.verdict == verdict
+    if verdict != "ready":
+        assert entry.reasons[0].startswith("the run removes its approval and asks again: it may have been used")
+    asked_host["facts"]["upgrade"].pop("generation")  # a host whose answer is of an older collection
+    assert only(asked_host, nodes=nodes, auto=False).verdict == "ready"
+
+
 def test_an_upgrade_needs_a_version_that_somebody_named():
     """What install begins with, 25.5.0, would move a whole fleet back."""
     entry = host(loaded=NEW_RELEASE, config={"driver_version": None})
