@@ -60,6 +60,7 @@ FAULTS = {
         "the network port of a chip has the address of another chip, by default of npu-b's first",
         (("CHIP", CHIP, "0"), ("ADDRESS", IPV4, "10.64.12.10")),
     ),
+    "recovery-fails": Fault("hccn_tool -cfg recovery fails for a chip", (("CHIP", CHIP, "0"),)),
     "slow-boot": Fault("the next boots take SECONDS longer", (("SECONDS", NUMBER, "60"),)),
     "hang": Fault("loading the driver freezes the node, until lab/power cycles it"),
     "no-return": Fault("the node does not come back from its next reboot, until it is cleared"),

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import json
 import os
+import socketserver
 import tempfile
+import threading
 import unittest
 import unittest.mock
 from pathlib import Path
@@ -74,6 +77,27 @@ class HccnTool(unittest.TestCase):
             self.assertEqual((1, ""), (result.returncode, result.stdout))
             self.assertIn(told, result.stderr)
         self.assertEqual("net health status: Init\n", self.get("-net_health"))
+
+    def test_recovery(self) -> None:
+        self.port()
+        root = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        (root / "etc").mkdir()
+        asked: list[bytes] = []
+
+        class Control(socketserver.StreamRequestHandler):
+            def handle(self) -> None:
+                asked.append(self.rfile.readline())
+                self.wfile.write(b'{"Error":""}\n')
+
+        server = self.enterContext(socketserver.ThreadingUnixStreamServer(str(root / "control"), Control))
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.shutdown)
+        environment = {"NPUSIM_ROOT": str(root), "NPUSIM_CONTROL": str(root / "control")}
+        with unittest.mock.patch.dict(os.environ, environment):
+            self.assertEqual(1, self.silicon.run("hccn_tool", "-i", "1", "-cfg", "recovery").returncode)
+            (root / "etc/hccn.conf").write_text("address_0=10.64.11.1\naddress_1=10.64.11.7\nnetmask_1=255.255.0.0\n", "utf-8")
+            self.assertEqual(0, self.silicon.run("hccn_tool", "-i", "1", "-cfg", "recovery").returncode)
+        self.assertEqual([{"Operation": "set-address", "Chip": 1, "Address": "10.64.11.7"}], list(map(json.loads, asked)))
 
     def ping(self, address: str, chip: int = 0) -> tuple[int, str]:
         result = self.silicon.run("hccn_tool", "-i", str(chip), "-ping", "-g", "address", address)

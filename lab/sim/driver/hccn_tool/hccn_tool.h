@@ -15,6 +15,9 @@ int show_net_health(const struct hal_chip *chip);
 int show_tls(const struct hal_chip *chip);
 int show_optical(const struct hal_chip *chip);
 
+/* Gives the port the address that /etc/hccn.conf has for it. */
+int recover(const struct hal_chip *chip);
+
 /* Three packets from the port to an address. Any port of a node that is up answers, also one of this node. */
 int ping(const struct hal_state *state, const struct hal_chip *chip, const char *address);
 

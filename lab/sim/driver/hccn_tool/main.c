@@ -2,7 +2,7 @@
  * GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
  * SPDX-License-Identifier: GPL-3.0-or-later
  */
-/* hccn_tool: the network ports of chips that have one. Nothing can be set. */
+/* hccn_tool: the network ports of chips that have one. Only what /etc/hccn.conf has can be set, with `-cfg recovery`. */
 #include "hccn_tool.h"
 
 #include <stdio.h>
@@ -77,6 +77,9 @@ static const struct {
 
 static int run(const struct hal_state *state, const struct hal_chip *chip, int argc, char **argv)
 {
+    if (argc == 5 && strcmp(argv[3], "-cfg") == 0) {
+        return recover(chip);
+    }
     if (argc == 7 && strcmp(argv[3], "-ping") == 0 && strcmp(argv[5], "address") == 0) {
         return ping(state, chip, argv[6]);
     }
@@ -93,8 +96,9 @@ int main(int argc, char **argv)
 {
     const struct hal_state *state;
 
-    if (argc < 5 || strcmp(argv[1], "-i") != 0 || strcmp(argv[4], "-g") != 0) {
-        puts("Usage: hccn_tool -i <device> <-ITEM -g|-ping -g address ADDRESS>");
+    if (argc < 5 || strcmp(argv[1], "-i") != 0 ||
+        strcmp(argv[4], argc == 5 && strcmp(argv[3], "-cfg") == 0 ? "recovery" : "-g") != 0) {
+        puts("Usage: hccn_tool -i <device> <-ITEM -g|-ping -g address ADDRESS|-cfg recovery>");
         return 1;
     }
     if (dcmi_init() == 0) {

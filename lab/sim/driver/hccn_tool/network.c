@@ -7,6 +7,7 @@
 #include "hccn_tool.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define PACKETS 3
@@ -18,6 +19,33 @@ int show_address(const struct hal_chip *chip)
         return 1;
     }
     printf("ipaddr:%s\nnetmask:255.255.0.0\n", chip->ip);
+    return 0;
+}
+
+int recover(const struct hal_chip *chip)
+{
+    const char *root = getenv("NPUSIM_ROOT");
+    char path[256], line[256], key[32], address[64] = "", request[192], error[64];
+    FILE *file;
+
+    snprintf(path, sizeof(path), "%s/etc/hccn.conf", root ? root : "");
+    snprintf(key, sizeof(key), "address_%d=", chip->phy);
+    file = fopen(path, "r");
+    if (!file) {
+        puts("Recovery failed. Check '/var/log/hccn_tool/hccn_config.log' for details.");
+        return 1;
+    }
+    while (fgets(line, sizeof(line), file)) {
+        if (strncmp(line, key, strlen(key)) == 0) {
+            sscanf(line + strlen(key), "%63[0-9.]", address);
+        }
+    }
+    fclose(file);
+    snprintf(request, sizeof(request), "{\"Operation\":\"set-address\",\"Chip\":%d,\"Address\":\"%s\"}\n", chip->phy, address);
+    if (hal_control(request, error, sizeof(error)) != 0) {
+        puts("Recovery failed. Check '/var/log/hccn_tool/hccn_config.log' for details.");
+        return 1;
+    }
     return 0;
 }
 

@@ -101,6 +101,7 @@ func daemon() error {
 	for i, directory := range faults.Directories {
 		faults.Directories[i] = root + directory
 	}
+	silicon.NetworkConfig = root + silicon.NetworkConfig
 	node, err := hardware.Load(root + hardware.File)
 	if err != nil {
 		return err

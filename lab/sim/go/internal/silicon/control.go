@@ -18,7 +18,7 @@ import (
 const Socket = Run + "/control.sock"
 
 type request struct {
-	Operation string // load, unload, modules, flash, factory, create-vnpu, destroy-vnpu or vnpu-cfg-recover
+	Operation string // load, unload, modules, flash, factory, create-vnpu, destroy-vnpu, vnpu-cfg-recover or set-address
 	Module    kmod.Info
 	// Of flash: which chip's. Of flash and factory: the firmware.
 	Chip    int
@@ -28,6 +28,8 @@ type request struct {
 	Template string
 	// Of vnpu-cfg-recover.
 	On bool
+	// Of set-address, whose chip is Chip.
+	Address string
 }
 
 type response struct {
@@ -82,6 +84,8 @@ func (s *Silicon) control(connection net.Conn) {
 		err = s.DestroyVNPU(r.Chip, r.VNPU)
 	case "vnpu-cfg-recover":
 		err = s.SetRecover(r.On)
+	case "set-address":
+		err = s.SetAddress(r.Chip, r.Address)
 	}
 	if err != nil {
 		answer.Error = err.Error()

@@ -76,7 +76,7 @@ func (s *Silicon) Reply(program string) string {
 	}
 	for i, chip := range s.chips {
 		if s.result(broken) == 0 && !broken.Hits("chip-lost", chip.Phy) && i < len(s.chips)-hidden {
-			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running, portOf(s.node, chip, broken)))
+			out.WriteString(chipLine(chip, broken, s.flash[chip.Phy].Running, s.portOf(chip, broken)))
 		}
 	}
 	if s.result(broken) == 0 {

@@ -52,6 +52,8 @@ type state struct {
 	Wedged bool
 	// VNPUs are the virtual NPUs of all chips.
 	VNPUs []VNPU
+	// Addresses of the ports by physical ID, where the node booted with a file of them or hccn_tool has applied one; else nil.
+	Addresses map[int]string
 }
 
 // New makes the silicon of a node; delay is the time from the driver's last module to its device nodes.
@@ -72,6 +74,7 @@ func New(node hardware.Node, delay time.Duration, run, dev, flash string) (*Sili
 			return nil, err
 		}
 		s.recoverVNPUs()
+		s.forgetAddresses()
 		return s, s.keep()
 	}
 	if err == nil {

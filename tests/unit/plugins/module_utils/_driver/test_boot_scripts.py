@@ -635,6 +635,78 @@ def test_the_lock_is_a_file_of_roots_alone(ready_host, shell, kind):
     assert os.stat(directory).st_mode & 0o022 == 0
 
 
+# --- the network ports of the chips ---
+
+HCCN_TOOL = """#!/bin/sh
+echo "hccn_tool $*" >>"$FAKE/calls"
+case ":$LD_LIBRARY_PATH:" in
+*:*/lib64/driver:*/lib64/common:*) ;;
+*) echo "hccn_tool: error while loading shared libraries" >&2; exit 127 ;;
+esac
+[ ! -e "$FAKE/port-hangs" ] || exec sleep 600
+[ "$2" != "$(cat "$FAKE/port-fails" 2>/dev/null)" ] || { echo "Recovery failed. Check the log."; exit 1; }
+"""
+RECOVERIES = ["hccn_tool -i 0 -cfg recovery", "hccn_tool -i 1 -cfg recovery"]
+
+
+@pytest.fixture
+def host_with_ports(ready_host):
+    ready_host.program(os.path.join(ready_host.root, "driver/tools/hccn_tool"), HCCN_TOOL)
+    ready_host.write("etc/hccn.conf", "address_0=10.64.11.10\nnetmask_0=255.255.0.0\n")
+    return ready_host
+
+
+def recoveries(host):
+    return sorted(call for call in host.calls if call.startswith("hccn_tool"))
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+def test_addresses_come_back_after_a_boot(host_with_ports, shell):
+    """Huawei's package installs a script that the kernel starts for this; a driver image does not."""
+    result = run(host_with_ports, "npu-driver", "load", shell=shell)
+    assert result.returncode == 0, result.stdout
+    assert recoveries(host_with_ports) == RECOVERIES and "failed" not in result.stdout
+    assert host_with_ports.exists("run/npuops/driver-ready")
+
+
+def test_addresses_are_applied_once_for_each_boot(host_with_ports):
+    """It interrupts jobs. So neither a second start of the unit does it, nor a first one by a later version of this script."""
+    run(host_with_ports, "npu-driver", "load")
+    host_with_ports.forget_calls()
+    assert run(host_with_ports, "npu-driver", "load").returncode == 0
+    assert recoveries(host_with_ports) == []
+
+
+def test_addresses_are_applied_if_the_first_start_was_stopped(host_with_ports):
+    host_with_ports.npu_smi(0, status=187)
+    assert run(host_with_ports, "npu-driver", "load").returncode == 1
+    host_with_ports.npu_smi(2)
+    assert run(host_with_ports, "npu-driver", "load").returncode == 0
+    assert recoveries(host_with_ports) == RECOVERIES
+
+
+@pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
+@pytest.mark.parametrize("fault, text", [("port-fails", "Recovery failed. Check the log."), ("port-hangs", "status 137")])
+def test_a_port_that_fails_does_not_stop_the_driver(host_with_ports, fault, text, shell):
+    conf(host_with_ports, NPU_PORT_WAIT=1)
+    host_with_ports.set(fault, "1")
+    result = run(host_with_ports, "npu-driver", "load", shell=shell)
+    assert result.returncode == 0, result.stdout
+    assert text in result.stdout and "The port of chip 1 may have no address" in result.stdout
+    assert ("chip 0 may" in result.stdout) == (fault == "port-hangs")
+    assert host_with_ports.exists("run/npuops/driver-ready")
+    assert [name for name in os.listdir(host_with_ports.fs + "/run/npuops") if "port" in name] == []
+
+
+@pytest.mark.parametrize("content", [None, "", "\n \n", "# address_0=10.64.11.10\n"])
+def test_without_addresses_nothing_is_applied(host_with_ports, content):
+    os.unlink(host_with_ports.fs + "/etc/hccn.conf")
+    if content is not None:
+        host_with_ports.write("etc/hccn.conf", content)
+    assert run(host_with_ports, "npu-driver", "load").returncode == 0
+    assert recoveries(host_with_ports) == []
+
+
 @pytest.mark.parametrize("script", ["npu-driver", "npu-driver-select"])
 def test_no_boot_script_asks_the_clock(script):
     with open(os.path.join(FILES, script), encoding="utf-8") as stream:
