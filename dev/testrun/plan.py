@@ -99,7 +99,7 @@ SCENARIOS = {
 # Files of tests/lab/maintenance that share an install; crashes at every call are a part of their own.
 ROLLOUTS = {
     "cases": (("cases", "changed_mind"), 700),
-    "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "ways_out"), 700),
+    "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "network_ports", "ways_out"), 750),
     "policies": (("policies", "kernels", "package"), 600),
     "parking": (("parking",), 500),
     "firmware": (("firmware",), 500),

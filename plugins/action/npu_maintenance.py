@@ -71,6 +71,7 @@ class ActionModule(ClusterAction):
         "namespace": NAMESPACE,
         "root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
         "library_path": {"type": "str", "choices": ["hook", "env", "none"]},
+        "network": {"type": "str", "choices": ["strict", "warn", "off"], "default": "off"},
         "failure": {"type": "str"},
         "pool": {"type": "str"},
         "proved": {"type": "bool", "default": False},
@@ -131,6 +132,7 @@ class ActionModule(ClusterAction):
             resource=params["resource"] or "",
             chips=params["chips"],
             offers=_offers(params["offers"]),
+            network=params["network"],
             vnpu_layout=_layout(params["vnpu_layout"]),
             namespace=params["namespace"],
             process=run_process.own(),
@@ -142,7 +144,7 @@ class ActionModule(ClusterAction):
         )
         return maintenance_cycle.Cycle(
             cluster,
-            HostPort(self, self._task_vars, params["root"], params["library_path"]),
+            HostPort(self, self._task_vars, params["root"], params["library_path"], params["network"] != "off"),
             lambda cluster, beat, say: node_drain.Drain(
                 cluster,
                 params["node"],

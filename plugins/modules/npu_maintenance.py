@@ -129,6 +129,14 @@ options:
     description: The option of the same name of M(npuops.ascend.npu_validate).
     type: str
     choices: [hook, env, none]
+  network:
+    description:
+      - What happens if a network port of a chip has lost its link or its address in the reboot. With V(warn), a line says so. With
+        V(strict), the node returns to the previous driver, and is not given back if that does not help. With V(off), nobody looks.
+      - Ports are compared with how they were before the reboot. They have 120 s to get back what they had. A recovery does not look.
+    type: str
+    choices: [strict, warn, "off"]
+    default: "off"
   failure:
     description:
       - Why the maintenance must not continue, such as the failure of a hook. Before the reboot, the node returns to service. After

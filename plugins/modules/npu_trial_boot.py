@@ -54,6 +54,11 @@ options:
       - Whether to list the chips, with O(state=view), as C(npu-smi info) of the driver in use shows them.
     type: bool
     default: false
+  network:
+    description:
+      - Whether to ask the network ports of the chips for link and address, with O(state=view).
+    type: bool
+    default: false
   boot_id:
     description:
       - ID of the boot to end. Required with O(state=rebooted).
@@ -163,6 +168,12 @@ view:
       returned: with O(chips=true)
       type: list
       elements: dict
+    ports:
+      description:
+        - With O(network=true), link and address of each network port by the number of its chip, such as V(UP 10.64.11.10), with V(-)
+          for what it does not have or what is unknown. V(none) if the chips have no such ports, or if nothing is known of them.
+      returned: with O(network=true)
+      type: dict
 already:
   description: Whether the boot O(boot_id) had already ended.
   returned: with O(state=rebooted)
@@ -194,6 +205,7 @@ def main():
             "root": {"type": "path", "default": "/var/lib/Ascend"},
             "wait": {"type": "int", "default": 0},
             "chips": {"type": "bool", "default": False},
+            "network": {"type": "bool", "default": False},
             "boot_id": {"type": "str"},
             "generation": {"type": "int"},
             "release": {"type": "str"},
@@ -209,7 +221,7 @@ def main():
     params = dict(module.params, root=module.params["root"].rstrip("/"))
     try:
         result = STATES[params["state"]](params, module.check_mode)
-        module.exit_json(view=trial_boot.view(params["root"], chips=params["chips"]), **result)
+        module.exit_json(view=trial_boot.view(params["root"], chips=params["chips"], network=params["network"]), **result)
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 

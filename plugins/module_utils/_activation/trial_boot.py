@@ -19,7 +19,7 @@ import json
 import os
 import time
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import hccn_ports, npu_smi, port_losses
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout, parts
@@ -43,6 +43,7 @@ TRIAL = "/var/lib/npuops/trial"
 LOCK = "/run/npuops/boot.lock"
 DRIVER_UNIT = "npu-driver.service"
 _NPU_SMI_SECONDS = 15  # which may first wait for another one; a call of a maintenance must end within 60
+_PORT_SECONDS, _PORTS_SECONDS = 5, 20  # for one call of hccn_tool, and for those of all ports
 ENABLED = "/etc/systemd/system/multi-user.target.wants/npu-driver-select.service"
 
 # The transient unit for a reboot. It exists only in systemd's memory, so a queued reboot does not outlive its boot.
@@ -54,15 +55,17 @@ _REBOOT_SCRIPT = "for try in %s; do [ -e /proc/%%d ] || break; sleep 0.1; done; 
 )
 
 
-def view(root, fs="", chips=False):
+def view(root, fs="", chips=False, network=False):
     """The state of the host on which a maintenance depends, as a dict; see the module npu_trial_boot. ``chips``: with those that
-    npu-smi lists.
+    npu-smi lists; ``network``: with their network ports.
     """
     layout = Layout(fs + root)
     facts = loaded_driver.driver_facts(root, "image", fs)
-    listed = {"chips": _listed(root, fs)} if chips else {}
+    asked = {"chips": _listed(root, fs)} if chips else {}
+    if network:
+        asked["ports"] = _ports(root, fs)
     return dict(
-        listed,
+        asked,
         boot_id=host_boot.boot_id(fs),
         generation=host_fence.generation(fs),
         driver=facts["release"],
@@ -90,6 +93,15 @@ def _listed(root, fs):
         return npu_smi.NpuSmi(fs + root + "/driver", timeout=_NPU_SMI_SECONDS, lock=fs + npu_smi.LOCK).info()["chips"]
     except NpuError:
         return None
+
+
+def _ports(root, fs):
+    """The network ports as port_losses.by_chip has them; None if there are none, or nothing is known of them."""
+    try:
+        ports = hccn_ports.gather(fs + root + "/driver", fs, _PORT_SECONDS, _PORTS_SECONDS, items=("link", "ip"))
+    except NpuError:
+        return None
+    return port_losses.by_chip(ports) or None
 
 
 def wait_decided(root, seconds, fs=""):

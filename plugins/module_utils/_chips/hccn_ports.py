@@ -15,11 +15,11 @@ FAMILIES = ("910A", "910B", "910C")
 _ITEMS = ("link", "optical", "ip", "gateway", "net_health", "tls", "speed", "fec", "mtu")
 
 
-def gather(tree, fs="", timeout=10, total=120, tool=None):
+def gather(tree, fs="", timeout=10, total=120, tool=None, items=_ITEMS):
     """{roce, reason, cabled, chips, config}: the ports of this host.
 
     tree: the driver tree; fs: path of the host's /; timeout, total: seconds for one call of hccn_tool and for all; tool: an
-    HccnTool, for tests. ``roce``: whether the chips have ports; if not, ``reason`` says why. ``cabled``: whether any of them has a
+    HccnTool, for tests; items: what to ask each port for, which is None of the rest. ``roce``: whether the chips have ports; if not, ``reason`` says why. ``cabled``: whether any of them has a
     link or an optical module. Raises NpuError for a host with chips of several families.
     """
     family = pci.family_of(pci.chip_functions(fs + "/sys/bus/pci/devices"))
@@ -32,7 +32,7 @@ def gather(tree, fs="", timeout=10, total=120, tool=None):
         return _without("the driver has no %s" % tool.path)
     config, config_problem = _config(fs)
     ports = _Ports(tool, time.monotonic() + total)
-    chips = [ports.read(chip) for chip in device_nodes.numbers(fs)]
+    chips = [ports.read(chip, items) for chip in device_nodes.numbers(fs)]
     if chips and all(chip["link"] is None and not chip["problems"] for chip in chips):
         return _without("hccn_tool says that this product has no such ports")
     for chip in chips:
@@ -73,11 +73,11 @@ class _Ports:
         self._deadline = deadline
         self._ended = None  # why no further call is made
 
-    def read(self, number):
+    def read(self, number, items):
         chip = dict.fromkeys(("link", "speed", "address", "netmask", "gateway", "net_health", "tls", "fec", "mtu", "optical"))
         problems = {}
         chip.update(chip=number, problems=problems)
-        for item in _ITEMS:
+        for item in items:
             try:
                 value = self._get(number, item)
             except NpuError as exc:

@@ -40,6 +40,10 @@ _word = optional(schema.text(256))
 _node = schema.text(253, schema.NODE_NAME, "the name of a Node")
 # Of pods, hosts and hooks.
 _told = optional(schema.text(64 * 1024))
+# Link and address of each network port, by the number of its chip: see module_utils/_chips/port_losses.py.
+PORTS = table(
+    schema.text(20, r"(UP|DOWN|-) ([0-9.]{7,15}|-)", "a link and an address"), 1024, schema.text(4, r"[0-9]+", "the number of a chip")
+)
 _driver = optional(fields(version=_word, release=_word, digest=_word, firmware=_word))
 
 # A version that changes what these fields mean gives its records another format.
@@ -86,6 +90,7 @@ def _form(steps: tuple[str, ...], reasons: tuple[str, ...]) -> Shape:
         vnpus=_told,
         recoveries=listing(schema.text(64), 1000),
         chips=optional(table(schema.text(32), 1024)),
+        ports=optional(PORTS),
         job=optional(fields(id=_word, url=_told, user=_word, workflow=_word)),
         **drivers,
     )
@@ -123,9 +128,7 @@ def slots(text: str | None) -> dict[str, Any]:
     halted = fields(["who", "why", "when"], **parts, failure=optional(failure))
     holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
     proved = optional(listing(schema.text(512), 1000))
-    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4), proved=proved)(told, "")
-    for name in told.get("holders", {}):
-        _node(name, "a name in holders")
+    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4, _node), proved=proved)(told, "")
     return told
 
 

@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FA
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import TEMPLATE_NAMES
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import PORTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,
     Shape,
@@ -425,7 +426,7 @@ class View(_View, total=False):
     """All that a maintenance decides by."""
 
     chips: ChipsHealth | None  # those that npu-smi lists, if it was asked; None if it does not answer
-
+    ports: Annotated[dict[str, str], PORTS] | None  # link and address by chip, if it was asked; None if there are none
     firmware: Flash | None  # the last write of it into the chips
     next_kernel: Kernel | None  # that the next boot loads; None if that is not known
 

@@ -136,12 +136,14 @@ def listing(inner: Shape, most: int = 1000) -> Shape:
     return shape
 
 
-def table(inner: Shape, most: int = 1000) -> Shape:
-    """A dictionary with names that nobody knows beforehand."""
+def table(inner: Shape, most: int = 1000, names: Shape | None = None) -> Shape:
+    """A dictionary with names that are not known beforehand. ``names``: the shape of each, None for any."""
 
     def shape(value: Any, where: str) -> None:
         _dictionary(value, where, most)
         for name, entry in value.items():
+            if names is not None:
+                names(name, "a name in %s" % where)
             inner(entry, _inside(where, name))
 
     return shape

@@ -116,6 +116,7 @@ class MaintenanceRequest:
     resource: str = ""  # what the node offers, such as huawei.com/Ascend910; "": nothing is waited for
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
+    network: str = "off"  # what happens if network ports are worse after the reboot: warn, strict (the node goes back), or off
     vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
     namespace: str = NAMESPACE
     process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended

@@ -49,7 +49,8 @@ class Port(Protocol):
     """The host."""
 
     def view(self, wait: int | None = None, chips: bool = False) -> View:
-        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds. ``chips``: lists them, too."""
+        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds. ``chips``: lists them, with
+        their network ports if the maintenance looks at these."""
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         """The reboot is on its way, unless somebody holds a chip."""

@@ -106,11 +106,11 @@ def intend(work: Work, view: View) -> None:
 
 
 def _chips_before(work: Work, view: View) -> dict[str, Any]:
-    """What the record remembers of the chips, so that the new driver is blamed only for what is worse with it."""
+    """What the record remembers of the chips and their ports, so that the new driver is blamed only for what is worse with it."""
     if work.request.purpose.recovers:
         return {}
     chips = view.get("chips")
-    return {"chips": None if chips is None else chip_health.by_key(chips)}
+    return {"chips": None if chips is None else chip_health.by_key(chips), "ports": view.get("ports")}
 
 
 def held(view: View) -> maintenance_host_side.Held:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, port_losses
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import same_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu.vnpu import Vnpu
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -21,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_si
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 
 _ALLOCATABLE_LIMIT = 300  # seconds
+_PORTS_LIMIT = 120  # seconds until the links of the ports are up after a boot
 _MOST_HOLDERS = 5
 # What programs say of a chip that the driver has given to another container: DCMI's code, and that of the runtime of CANN.
 _BUSY = re.compile(r"-8020\b|device is used|\b(?:error|drvRet=|ret=)\s*87\b")
@@ -78,9 +80,30 @@ class Check:
                 % (result.get("firmware_version") or "unknown", firmware, "" if written else "not "),
                 not_written=not written and not on_trial(view),
             )
+        self._wait_ports()
         told = result.get("vnpus")
         self._vnpus = None if told is None else [Vnpu(one["chip"], one["id"], one["template"]) for one in told]
         self._wait_allocatable(result)
+
+    def _wait_ports(self) -> None:
+        """Wait until the network ports have what they had before the reboot. Raises Invalid if they do not get it and the user is
+        strict about them, also on the way back: a node whose jobs cannot reach others is of no use then."""
+        work, before = self._work, self._work.log.own.get("ports")
+        if not before or work.request.network == "off":
+            return
+        deadline, told = work.clock.monotonic() + _PORTS_LIMIT, False
+        while worse := port_losses.worse(before, work.host.view(chips=True).get("ports") or {}):
+            if work.clock.monotonic() >= deadline:
+                text = "its network ports are worse than before the reboot: %s; see docs/network.md" % and_more(worse)
+                if work.request.network == "strict":
+                    raise Invalid(text)
+                work.say("goes on although %s" % text)
+                return
+            if not told:
+                work.say("waits for its network ports: %s" % and_more(worse))
+                told = True
+            work.beat()
+            work.clock.sleep(POLL)
 
     def _note_firmware(self, version: str | None) -> None:
         """It does not go back with the driver, so the node says what its chips run even if the maintenance fails."""

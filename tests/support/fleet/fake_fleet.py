@@ -274,6 +274,7 @@ class Host(BootLoader):
         super().__init__(name, release)
         self._world = world
         self.returns = True  # whether it comes back from a reboot
+        self.ports = None  # link and address by chip; None: the chips have none
         self.reachable = True
         self.plug_pulled = False  # power loss at the next reboot call, before anything is written
         self.booted_at = world.clock.now() - 10_000
@@ -352,7 +353,7 @@ class Host(BootLoader):
 
     def view(self, _wait=None, chips=False):
         self._reach()
-        listed = {"chips": self.listed()} if chips else {}
+        listed = {"chips": self.listed(), "ports": self.ports} if chips else {}
         return dict(self.answer(self.since_boot()), **listed)
 
     def rebooted(self, boot_id, generation, release, refuse_held):

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts
 
 from support.host.fake_host import FILES, KERNEL, Host
+from support.host.hccn import Hccn, chips_of_host
 
 ROOT = "/var/lib/Ascend"
 WANTS = "etc/systemd/system/multi-user.target.wants/npu-driver-select.service"
@@ -122,6 +123,19 @@ def test_view_with_the_chips(npu_host):
     assert [chip["health"] for chip in trial_boot.view(ROOT, npu_host.fs, chips=True)["chips"]] == ["Alarm", "Alarm"]
     npu_host.npu_smi(2, status=187)
     assert trial_boot.view(ROOT, npu_host.fs, chips=True)["chips"] is None
+
+
+def test_view_with_the_network_ports(npu_host):
+    assert trial_boot.view(ROOT, npu_host.fs, network=True)["ports"] is None
+    chips_of_host(npu_host.fs, 2)
+    for chip in range(2):
+        npu_host.write("dev/davinci%d" % chip, "")
+    hccn = Hccn(os.path.join(npu_host.root, "driver"), 2)
+    hccn.answer(1, "link", "link status: DOWN\n")
+    hccn.answer(1, "ip", "no ip was preset\n", fails=True)
+    assert trial_boot.view(ROOT, npu_host.fs, network=True)["ports"] == {"0": "UP 10.20.0.10", "1": "DOWN -"}
+    assert {call.split()[2] for call in hccn.calls} == {"-link", "-ip"}
+    assert "ports" not in trial_boot.view(ROOT, npu_host.fs)
 
 
 def test_reboot_into_a_trial_and_confirm_it(npu_host):

@@ -46,9 +46,9 @@ class Action:
         return self.told().count("reset")
 
 
-def port(answer):
+def port(answer, **options):
     action = Action(answer)
-    return action, host_call.HostPort(action, {}, "/var/lib/Ascend")
+    return action, host_call.HostPort(action, {}, "/var/lib/Ascend", **options)
 
 
 VIEW = {
@@ -216,6 +216,20 @@ def test_chips_in_the_view():
     assert module == "npuops.ascend.npu_trial_boot" and arguments["chips"] is True
     with pytest.raises(NpuError, match="health is .*, which is not a word of npu-smi"):
         port({"view": dict(VIEW, chips=[dict(listed[0], health="\x1b[2J")])})[1].view(chips=True)
+
+
+def test_network_ports_in_the_view():
+    ports = {"0": "UP 10.64.11.10", "15": "- -"}
+    action, host = port({"view": dict(VIEW, ports=ports)}, network=True)
+    assert host.view(chips=True)["ports"] == ports
+    assert action.calls[0][1]["network"] is True
+    for damaged, why in (
+        ({"0": "UP \x1b[2J"}, "is not a link and an address"),
+        ({"0; reboot": "UP -"}, "is not the number of a chip|which is more than 4"),
+        (dict.fromkeys(map(str, range(1025)), "- -"), "1025"),
+    ):
+        with pytest.raises(NpuError, match=why):
+            port({"view": dict(VIEW, ports=damaged)}, network=True)[1].view(chips=True)
 
 
 def test_validate():
