@@ -7,6 +7,7 @@ from __future__ import annotations as _annotations  # below there is a function 
 
 import contextlib
 import json
+import os
 import re
 import signal
 import sys
@@ -153,7 +154,7 @@ def connect(options: Mapping[str, Any], where: str = "npu_kubernetes_auth (kubec
 def _make_client(options: Mapping[str, Any], where: str) -> Any:
     """kubernetes.core's K8SClient with the credentials as they are now: files are read, a credential plugin is asked."""
     try:
-        with _deadline(_ANSWER_SECONDS), _fresh_configuration():
+        with _deadline(_ANSWER_SECONDS), _fresh_configuration(), _without_empty_variables():
             return get_api_client(**options)
     except CoreException as exc:
         raise Unauthorized(
@@ -317,6 +318,18 @@ def _fresh_configuration() -> Iterator[None]:
         yield
     finally:
         Configuration.set_default(None)
+
+
+@contextlib.contextmanager
+def _without_empty_variables() -> Iterator[None]:
+    """AWX and others set variables to nothing, and kubernetes.core takes that for a value: for an address, for example."""
+    empty = [name for name, value in os.environ.items() if name.startswith("K8S_AUTH_") and not value]
+    for name in empty:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(dict.fromkeys(empty, ""))
 
 
 @contextlib.contextmanager
