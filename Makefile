@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent lab-sim python38 simulate lint build docs-lint ee ansible-newest
-.PHONY: help demo lab lab-down test test-all venv lock settings requirements proofs format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+.PHONY: help demo lab lab-down test test-all venv lock settings dashboards requirements proofs format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -51,6 +51,9 @@ ansible-newest: ## run the newest ansible-core that a Python of this machine run
 
 settings: venv ## update docs/settings.md and the defaults of the roles
 	@dev/settings_page
+
+dashboards: venv ## update monitoring/dashboards
+	@dev/dashboards
 
 requirements: venv ## update the table of versions in README.md
 	@dev/requirements_table

@@ -5,13 +5,13 @@
 
 from __future__ import annotations
 
-import os
 import pathlib
 import subprocess
 
 import pytest
 import yaml
 
+from support import dashboards, debian
 from support.paths import CHECKOUT
 
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
@@ -25,27 +25,23 @@ STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
 
 @pytest.fixture(scope="module")
 def promtool() -> pathlib.Path:
-    """Kept beside the virtual environments."""
-    cache = (
-        os.environ.get("NPU_CACHE") or pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "npuops"
-    )
-    program = pathlib.Path(cache) / "promtool" / "promtool"
-    if not program.exists():
-        program.parent.mkdir(parents=True, exist_ok=True)
-        program.parent.chmod(0o755)
-        subprocess.run(["apt-get", "-q", "download", "prometheus"], cwd=program.parent, check=True, capture_output=True)
-        package = next(program.parent.glob("prometheus_*.deb"))
-        unpacked = program.parent / "unpacked"
-        subprocess.run(["dpkg-deb", "-x", package, unpacked], check=True)
-        (unpacked / "usr" / "bin" / "promtool").rename(program)
-        subprocess.run(["rm", "-rf", unpacked, package], check=True)
-    return program
+    return debian.program("prometheus", "promtool")
 
 
 @pytest.mark.core
 def test_rules_are_valid(promtool):
     result = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, check=False)
     assert result.returncode == 0 and "8 rules found" in result.stdout, result.stdout + result.stderr
+
+
+@pytest.mark.core
+def test_the_dashboards_ask_what_prometheus_understands(promtool, tmp_path):
+    asked = [dashboards.as_prometheus_takes_it(query) for name in dashboards.NAMES for query in dashboards.queries(name)]
+    rules = [{"record": f"query_{number}", "expr": query} for number, query in enumerate(asked)]
+    file = tmp_path / "rules.yml"
+    file.write_text(yaml.safe_dump({"groups": [{"name": "dashboards", "rules": rules}]}), encoding="utf-8")
+    result = subprocess.run([promtool, "check", "rules", "--lint=none", file], capture_output=True, text=True, check=False)
+    assert result.returncode == 0 and f"{len(asked)} rules found" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.mark.core
