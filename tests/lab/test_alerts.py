@@ -25,7 +25,7 @@ STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
 
 @pytest.fixture(scope="module")
 def promtool() -> pathlib.Path:
-    return debian.program("prometheus", "promtool")
+    return debian.file("prometheus", "usr/bin/promtool")
 
 
 @pytest.mark.core

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.shared_lines import SharedLines
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import DEFERRED, DONE, UP_TO_DATE, WITHDRAWN
 
 _WELL = (DONE, UP_TO_DATE, WITHDRAWN)
@@ -55,19 +56,10 @@ class Progress:
         final = len(ended) - counts[DEFERRED]
         left = due - final
         if left > 0 and final > 0 and first is not None:
-            words.append("about %s left" % _duration((self._monotonic() - first) / final * left))
+            words.append("about %s left" % duration((self._monotonic() - first) / final * left))
         return ", ".join(words)
 
     def _read(self) -> tuple[float | None, dict[str, str]]:
         """(when the first maintenance began, {node: its last outcome})."""
         entries = self._lines.read()
         return entries[0][2] if entries else None, {node: outcome for node, outcome, _when in entries if node}
-
-
-def _duration(seconds: float) -> str:
-    minutes = max(1, round(seconds / 60))
-    hours, rest = divmod(minutes, 60)
-    if not hours:
-        return "%d min" % minutes
-    # Minutes beside many hours would only look exact.
-    return "%d h" % round(minutes / 60) if hours >= 5 or not rest else "%d h %d min" % (hours, rest)

@@ -7,8 +7,12 @@ from __future__ import annotations
 
 
 def duration(seconds: float) -> str:
-    """``about`` how long: 40 s, 12 min, 2 h 5 min."""
+    """``about`` how long: 40 s, 12 min, 2 h 5 min, 7 h."""
     if seconds < 90:
         return "%d s" % seconds
-    minutes = int(round(seconds / 60.0))
-    return "%d min" % minutes if minutes < 90 else "%d h %d min" % divmod(minutes, 60)
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return "%d min" % minutes
+    hours, rest = divmod(minutes, 60)
+    # Minutes beside many hours would only look exact.
+    return "%d h" % round(minutes / 60) if hours >= 5 or not rest else "%d h %d min" % (hours, rest)

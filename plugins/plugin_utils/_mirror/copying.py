@@ -35,25 +35,54 @@ PRESENT, MISSING, DIFFERENT, KEPT = "present", "missing", "different", "kept"
 
 
 class Source(Protocol):
-    @property
-    def problems(self) -> list[str]: ...  # a sentence for each image that images() left out
+    """Where images come from. All methods raise NpuError."""
 
-    def images(self) -> Iterator[Image]: ...
-    def opened(self, image: Image, blob: Descriptor) -> AbstractContextManager[IO[bytes]]: ...
+    @property
+    def problems(self) -> list[str]:
+        """A sentence for each image that images() left out."""
+
+    def images(self) -> Iterator[Image]:
+        """The images, in their order."""
+
+    def opened(self, image: Image, blob: Descriptor) -> AbstractContextManager[IO[bytes]]:
+        """The blob of the image, to be read."""
 
 
 class Destination(Protocol):
-    def name(self, image: Image) -> str: ...
-    def digest(self, image: Image) -> str | None: ...
-    def manifest(self, image: Image) -> dict[str, Any]: ...
-    def has(self, image: Image, blob: Descriptor) -> bool: ...
-    def place(self, image: Image, blob: Descriptor) -> tuple[str, ...]: ...
-    def begin(self, size: int) -> None: ...
-    def add(self, image: Image, blob: Descriptor, source: Any) -> None: ...
-    def complete(self, image: Image) -> None: ...
-    def is_complete(self) -> bool: ...
-    def end(self) -> None: ...
-    def close(self) -> None: ...
+    """Where images go. All methods raise NpuError."""
+
+    def name(self, image: Image) -> str:
+        """The name of the image there."""
+
+    def digest(self, image: Image) -> str | None:
+        """The digest that this name has now, None without one."""
+
+    def manifest(self, image: Image) -> dict[str, Any]:
+        """The manifest of what has this name now."""
+
+    def has(self, image: Image, blob: Descriptor) -> bool:
+        """Whether the blob is there for the image."""
+
+    def place(self, image: Image, blob: Descriptor) -> tuple[str, ...]:
+        """What has to be added once, whatever images share it."""
+
+    def begin(self, size: int) -> None:
+        """``size`` bytes are going to be added."""
+
+    def add(self, image: Image, blob: Descriptor, source: Any) -> None:
+        """Copy the blob of the image from ``source``, a Source."""
+
+    def complete(self, image: Image) -> None:
+        """All blobs of the image are there: give it its name."""
+
+    def is_complete(self) -> bool:
+        """Whether nothing but images may be missing."""
+
+    def end(self) -> None:
+        """All images are complete that could be."""
+
+    def close(self) -> None:
+        """Nothing more is asked."""
 
 
 @dataclass

@@ -24,6 +24,7 @@ from support.patience import PATIENCE
 
 HOST = "cpu-a"  # reaches all pods
 PLACE = "/run/lab-monitoring"
+TEMPLATES = "/usr/share/prometheus/alertmanager"  # Debian's Alertmanager has this path in it
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
 # Serves what is in PLACE, and keeps each body that is sent to it, one in a line.
 _WEB = f"""
@@ -80,7 +81,10 @@ def monitoring(lab: Lab, namespace: str) -> Iterator[Monitoring]:
                 file.write_text(text, encoding="utf-8")
                 lab.copy(file, HOST, f"{PLACE}/{name}")
         for package in ("prometheus", "prometheus-alertmanager"):
-            lab.copy(debian.program(package, package), HOST, f"{PLACE}/{package}")
+            lab.copy(debian.file(package, f"usr/bin/{package}"), HOST, f"{PLACE}/{package}")
+        lab.ssh(HOST, f"mkdir -p {TEMPLATES}")
+        for name in ("default.tmpl", "email.tmpl"):
+            lab.copy(debian.file("prometheus-alertmanager", f"{TEMPLATES[1:]}/{name}"), HOST, TEMPLATES)
         for unit, command in _UNITS.items():
             lab.ssh(HOST, f"systemd-run --collect --unit=lab-{unit} {command}")
         made = Monitoring(lab)
@@ -93,7 +97,7 @@ def monitoring(lab: Lab, namespace: str) -> Iterator[Monitoring]:
 
 def _stop(lab: Lab) -> None:
     units = " ".join(f"lab-{unit}" for unit in _UNITS)
-    lab.ssh(HOST, f"systemctl stop {units} 2>/dev/null; rm -rf {PLACE}")
+    lab.ssh(HOST, f"systemctl stop {units} 2>/dev/null; rm -rf {PLACE} {TEMPLATES}")
 
 
 def _files(lab: Lab, namespace: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def test_workers_know_of_each_other(progress, time):
     in_worker(lambda: (progress.text(24), progress.end("npu-b", "done")))
     in_worker(lambda: progress.end("npu-c", "deferred"))
     in_worker(lambda: progress.end("npu-d", "failed"))
-    assert progress.text(24) == "2 of 24 nodes done, 1 deferred, 1 failed, about 1 h 10 min left"
+    assert progress.text(24) == "2 of 24 nodes done, 1 deferred, 1 failed, about 70 min left"
 
 
 def test_a_deferred_node_is_tried_again_and_counts_once(progress, time):
@@ -57,7 +57,7 @@ def test_a_deferred_node_is_tried_again_and_counts_once(progress, time):
     progress.end("npu-a", "deferred")
     assert progress.text(2) == "0 of 2 nodes done, 1 deferred"
     progress.end("npu-b", "done")
-    assert progress.text(2) == "1 of 2 nodes done, 1 deferred, about 1 min left"
+    assert progress.text(2) == "1 of 2 nodes done, 1 deferred, about 60 s left"
     progress.end("npu-a", "done")
     assert progress.text(2) == "2 of 2 nodes done"
 
@@ -71,7 +71,7 @@ def test_what_needs_nothing_more_is_done(progress, outcome):
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"), [(1, "1 min"), (90 * 60, "1 h 30 min"), (3600, "1 h"), (5 * 3600 + 600, "5 h"), (200 * 3600, "200 h")]
+    ("seconds", "told"), [(1, "1 s"), (90 * 60, "1 h 30 min"), (3600, "60 min"), (5 * 3600 + 600, "5 h"), (200 * 3600, "200 h")]
 )
 def test_how_long_it_takes(progress, time, seconds, told):
     progress.begin()

@@ -8,6 +8,8 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(40, "40 s"), (100, "2 min"), (2100, "35 min"), (7500, "2 h 5 min")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(40, "40 s"), (100, "2 min"), (2100, "35 min"), (7500, "2 h 5 min"), (7200, "2 h"), (18600, "5 h")]
+)
 def test_duration(seconds, text):
     assert duration(seconds) == text
