@@ -344,6 +344,13 @@ DEFECTS = (
         "self.policy.window.refusal(self.clock.wall())",
     ),
     Defect(
+        "no-soak",
+        "A node begins although the one before has not served as long as it is to.",
+        "_record/slots.py",
+        "or self._soaks(slots, soak)",
+        "or None",
+    ),
+    Defect(
         "pause-binds-nobody",
         "A pause of all rollouts stops no node before its reboot.",
         "_record/halt.py",

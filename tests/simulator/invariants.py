@@ -68,6 +68,7 @@ class Invariants:
         self._firmware: dict[tuple[str, str], str | None] = {}
         self._wrote: dict[str, float] = {}  # when a record was last written
         self._halted_at = 0.0
+        self._served: tuple[str, float] | None = None  # the node that came back into service last, and when
         self.paused_since: float | None = None  # since when a person has paused all rollouts
         self.running: set[str] = set()
         self.runs = {run.name: run for run in schedule.runs}
@@ -93,6 +94,7 @@ class Invariants:
             had, has = (
                 (item or {}).get("metadata", {}).get("annotations", {}).get("npuops.ascend/slots", "{}") for item in (before, after)
             )
+            self._soaks(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
             halted = json.loads(has).get("halted")
             if halted and not json.loads(had).get("halted"):
                 self._halted_at = self._api.timeline.time
@@ -101,6 +103,25 @@ class Invariants:
                     raise Violation("halt for a denial of a moment", halted["why"])
         elif path.startswith("/apis/apps/") and before is not None and after is not None:
             self._workload(before, after)
+
+    def _soaks(self, had: dict[str, Any], has: dict[str, Any]) -> None:
+        """No node begins before the one that came back last has served as long as the run of the new one wants."""
+        now, run = self._api.timeline.time, self.runs.get(self._api.acting)
+        for name, holder in had.items():
+            node = self._api.peek(NODES + "/" + name)
+            last = json.loads(node["metadata"]["annotations"].get(_LAST, "{}")) if node else {}
+            # Who drops the slot of a run that died does not know how that ended.
+            given = name not in has and holder["run"] == self._api.acting and last.get("run") == holder["run"]
+            if given and last.get("outcome") == "success" and last.get("reason") != "recovery":
+                self._served = (name, now)
+        if run is None or not run.soak or self._served is None:
+            return
+        for name, holder in has.items():
+            node = self._api.peek(NODES + "/" + name)
+            begins = name not in had and holder.get("reason") != "recovery" and node and not _record(node)
+            # The API server tells the time in whole seconds.
+            if begins and now - self._served[1] < run.soak - 2:
+                raise Violation("soak", "%s begins %d s after %s" % (name, now - self._served[1], self._served[0]))
 
     def _workload(self, before: Object, after: Object) -> None:
         """What a run has parked another one leaves alone as long as that run lives."""

@@ -64,6 +64,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         max_failures=run.max_failures,
         wait_for_jobs=_JOBS if run.jobs else {},
         window=_window(run.window),
+        node_soak=run.soak,
     )
     return valid_settings.settings("npu_upgrade", given)
 

@@ -82,6 +82,7 @@ class Run:
     storm_percent: int = 100
     jobs: bool = False  # npu_upgrade_wait_for_jobs: pods may end by themselves first
     window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
+    soak: int = 0  # npu_upgrade_node_soak
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,7 +169,9 @@ def make(seed: int) -> Schedule:
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    return _pauses(dice, _restores(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))))
+    return _soaks(
+        dice, _pauses(dice, _restores(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))))
+    )
 
 
 def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
@@ -248,6 +251,12 @@ def _restores(dice: random.Random, schedule: Schedule) -> Schedule:
     start = round(when + dice.uniform(30, 600), 1)
     last = Run("%s-%d" % (kind, len(schedule.runs) + 1), kind, start, auto=dice.random() < 0.2, steps=dice.random() < 0.3)
     return dataclasses.replace(schedule, runs=(first, *schedule.runs[1:], last), incidents=(*schedule.incidents, *new))
+
+
+def _soaks(dice: random.Random, schedule: Schedule) -> Schedule:
+    if dice.random() >= 0.1:
+        return schedule
+    return dataclasses.replace(schedule, runs=tuple(dataclasses.replace(run, soak=dice.choice((30, 300))) for run in schedule.runs))
 
 
 def _pauses(dice: random.Random, schedule: Schedule) -> Schedule:

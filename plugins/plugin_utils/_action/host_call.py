@@ -38,8 +38,8 @@ class HostPort:
     def __init__(
         self, action: ActionBase, task_vars: dict[str, Any], root: str, library_path: str | None = None, network: bool = False
     ) -> None:
-        """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links; ``network``: whether
-        the chips are looked at with their network ports."""
+        """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links; ``network``:
+        whether the chips are looked at with their network ports."""
         self._action, self._task_vars = action, task_vars
         self._root, self._library_path, self._network = root, library_path, network
 

@@ -42,7 +42,9 @@ _node = schema.text(253, schema.NODE_NAME, "the name of a Node")
 _told = optional(schema.text(64 * 1024))
 # Link and address of each network port, by the number of its chip: see module_utils/_chips/port_losses.py.
 PORTS = table(
-    schema.text(20, r"(UP|DOWN|-) ([0-9.]{7,15}|-)", "a link and an address"), 1024, schema.text(4, r"[0-9]+", "the number of a chip")
+    schema.text(20, r"(UP|DOWN|-) ([0-9.]{7,15}|-)", "a link and an address"),
+    1024,
+    schema.text(4, r"[0-9]+", "the number of a chip"),
 )
 _driver = optional(fields(version=_word, release=_word, digest=_word, firmware=_word))
 
@@ -121,14 +123,17 @@ def wedge(text: str | None) -> dict[str, Any]:
 
 
 def slots(text: str | None) -> dict[str, Any]:
-    """{max, halted, holders, proved}, as far as they are there. Raises Misfit."""
+    """{max, halted, holders, proved, served}, as far as they are there. Raises Misfit."""
     told = schema.load(text, LIMIT)
     parts = {"who": _told, "why": _told, "when": _told, "reason": _word, "node": optional(_node)}
     failure = fields(["who", "why", "when"], **parts)
     halted = fields(["who", "why", "when"], **parts, failure=optional(failure))
     holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
     proved = optional(listing(schema.text(512), 1000))
-    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4, _node), proved=proved)(told, "")
+    served = optional(fields(["node", "when"], node=_node, when=schema.text(256)))
+    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4, _node), proved=proved, served=served)(
+        told, ""
+    )
     return told
 
 

@@ -310,6 +310,7 @@ class Beginning:
                     self._request.reason,
                     pool,
                     self._request.in_flight,
+                    self._policy.node_soak,
                 )
             except maintenance_slots.Halted as exc:
                 return exc.message

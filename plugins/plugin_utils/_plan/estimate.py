@@ -13,8 +13,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 
-def total(entries: Sequence[PlannedNode], max_parallel: int) -> int | None:
-    """Seconds until the last one is done, or None without any past. Sets each entry's own estimate."""
+def total(entries: Sequence[PlannedNode], max_parallel: int, node_soak: int = 0) -> int | None:
+    """Seconds until the last one is done, or None without any past. Sets each entry's own estimate. ``node_soak``: seconds that a
+    node serves before another one begins."""
     taken = {entry.name: _took(entry) for entry in entries}
     known = [seconds for seconds in taken.values() if seconds is not None]
     due = sorted((entry for entry in entries if entry.order is not None), key=lambda entry: entry.order or 0)
@@ -25,8 +26,9 @@ def total(entries: Sequence[PlannedNode], max_parallel: int) -> int | None:
     for entry in due:
         seconds = taken[entry.name]
         entry.estimate = int(typical if seconds is None else seconds)
-        heapq.heappush(slots, heapq.heappop(slots) + entry.estimate)
-    return int(max(slots))
+        heapq.heappush(slots, heapq.heappop(slots) + entry.estimate + node_soak)
+    # Nothing waits for the last one.
+    return int(max(slots)) - node_soak
 
 
 def _took(entry: PlannedNode) -> float | None:

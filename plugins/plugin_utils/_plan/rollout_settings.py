@@ -35,6 +35,7 @@ class RolloutSettings:
     canary: bool
     clear_halt: bool
     allow_older: bool
+    node_soak: int = 0
     window: Window = Window()
 
     @classmethod
@@ -47,7 +48,16 @@ class RolloutSettings:
             window=Window.of(settings["window"]),
             **{
                 name: settings[name]
-                for name in ("auto", "approval_max_age", "max_parallel", "retry", "canary", "clear_halt", "allow_older")
+                for name in (
+                    "auto",
+                    "approval_max_age",
+                    "max_parallel",
+                    "retry",
+                    "canary",
+                    "clear_halt",
+                    "allow_older",
+                    "node_soak",
+                )
             },
         )
 

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
@@ -36,8 +37,9 @@ _MOST_PROVED = 20
 _ROOM = data_annotations.LIMIT // 2
 
 
-# What the Lease tells: {max, halted, holders, proved}. ``max``: how many slots, 0 = unlimited; ``halted``: a Halt or None;
-# ``holders``: SlotHolders; ``proved``: the pools of which a node was confirmed, not always there.
+# What the Lease tells: {max, halted, holders, proved, served}. ``max``: how many slots, 0 = unlimited; ``halted``: a Halt or None;
+# ``holders``: SlotHolders. Not always there: ``proved``, the pools of which a node was confirmed; ``served``, {node, when}: which
+# node came back into service last, with a driver that works.
 LeaseState = dict[str, Any]
 Result = TypeVar("Result")
 
@@ -87,6 +89,7 @@ class Slots:
         reason: str = maintenance_record.UPGRADE_REASON,
         pool: str | None = None,
         in_flight: Collection[str] = (),
+        soak: float = 0,
     ) -> Wait | None:
         """Take a slot for ``node``. None when this run has it; else a Wait.
 
@@ -96,6 +99,7 @@ class Slots:
         ``pool``: the node's kind with what it is to get, unless that is known to work: one node of a kind goes first, and the
         others wait until it is confirmed.
         ``in_flight``: nodes that the caller's run goes on with. A halt because of one of them may end with its maintenance.
+        ``soak``: seconds that the node which came back last has to serve before.
         """
         recovers = recoveries is not None
 
@@ -125,7 +129,7 @@ class Slots:
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
-            why = why or _first_of(slots, pool)
+            why = why or _first_of(slots, pool) or self._soaks(slots, soak)
             if why:
                 return why
             kind = _kind(pool, mine)
@@ -137,6 +141,16 @@ class Slots:
             return None
 
         return self._write(decide)
+
+    def _soaks(self, slots: LeaseState, soak: float) -> Wait | None:
+        """A Wait for the node that came back last, until it has served long enough."""
+        served = slots.get("served") or {}
+        since = maintenance_record.seconds_of(served.get("when"))
+        left = 0 if since is None else since + soak - self._clock.now()
+        # More than all of it: the clock of the API server was set back.
+        if not 0 < left <= soak:
+            return None
+        return Wait("%s was upgraded, and serves for %s before another node begins" % (served["node"], duration(soak)), {})
 
     def _wait_for_halt(self, slots: LeaseState, in_flight: Collection[str]) -> Wait:
         """A Wait as long as the node that was the reason of the halt is gone on with; Halted otherwise."""
@@ -185,6 +199,8 @@ class Slots:
         def decide(slots: LeaseState) -> None:
             if slots["holders"].get(node, {}).get("run") == run:
                 _take_out(slots, node, works)
+                if works:
+                    slots["served"] = {"node": node, "when": maintenance_record.rfc3339(self._clock.now())}
 
         self._write(decide)
 

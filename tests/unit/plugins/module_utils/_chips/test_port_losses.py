@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 STATES = st.dictionaries(
-    st.integers(0, 99).map(str), st.tuples(st.sampled_from(["UP", "DOWN", "-"]), st.sampled_from(["-", "10.0.0.1", "10.0.0.2"])).map(" ".join)
+    st.integers(0, 99).map(str),
+    st.tuples(st.sampled_from(["UP", "DOWN", "-"]), st.sampled_from(["-", "10.0.0.1", "10.0.0.2"])).map(" ".join),
 )
 
 

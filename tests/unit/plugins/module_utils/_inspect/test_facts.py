@@ -358,7 +358,16 @@ def test_a_trial_of_another_boot_is_over(host, text):
 
 @pytest.mark.parametrize(
     "content, generation",
-    [(None, 0), ('{"generation": 7}\n', 7), ("", 0), ("{", 0), ("[]", 0), ("7", 0), ('{"generation": "7"}', 0), ('{"generation": null}', 0)],
+    [
+        (None, 0),
+        ('{"generation": 7}\n', 7),
+        ("", 0),
+        ("{", 0),
+        ("[]", 0),
+        ("7", 0),
+        ('{"generation": "7"}', 0),
+        ('{"generation": null}', 0),
+    ],
 )
 def test_the_newest_maintenance_that_has_been_at_the_host(host, content, generation):
     if content is not None:

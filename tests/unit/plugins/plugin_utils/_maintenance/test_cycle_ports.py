@@ -40,7 +40,9 @@ def said(bench, text):
 
 
 @pytest.mark.parametrize("network", ["strict", "warn", "off"])
-@pytest.mark.parametrize("after", [BEFORE, {"0": "UP 10.64.11.10", "1": "UP 10.64.11.11", "2": "UP 10.64.11.12", "3": "UP 1.2.3.4"}])
+@pytest.mark.parametrize(
+    "after", [BEFORE, {"0": "UP 10.64.11.10", "1": "UP 10.64.11.11", "2": "UP 10.64.11.12", "3": "UP 1.2.3.4"}]
+)
 def test_ports_that_are_as_before_or_better(network, after):
     bench = with_ports(lambda _driver: after)
     assert run(bench, network)["outcome"] == "done"

@@ -80,6 +80,27 @@ def test_a_bad_driver_is_tried_on_one_node():
     assert fleet.world.slots()["holders"] == {}
 
 
+@pytest.mark.parametrize("max_parallel", [1, 3])
+def test_each_serves_before_the_next_one(max_parallel):
+    """Side by side, by two runs. With several slots, the first one of its kind serves, and then the others go together."""
+    fleet = Fleet()
+    begun = {}
+
+    def look():
+        fleet._look()
+        for name in fleet.cordoned:
+            begun.setdefault(name, fleet.world.clock.now())
+
+    fleet.world.after_write = look
+    cycles = [
+        fleet.cycle(name, "run-%d" % (number % 2), node_soak=3600, max_parallel=max_parallel) for number, name in enumerate(NAMES)
+    ]
+    assert fleet.run(*cycles) == ["done"] * 3
+    first, second, third = sorted(begun.values())
+    assert second - first > 3600 and (third - second > 3600) == (max_parallel == 1)
+    assert any("serves for 60 min before another node begins" in sentence for _name, sentence in fleet.said)
+
+
 def test_a_good_driver_is_confirmed_on_one_node_first():
     fleet = Fleet()
     good_then = []

@@ -43,6 +43,46 @@ def test_take_and_give(world, slots):
     assert slots.take("npu-b", "run-1", 1) is None
 
 
+SOAKS = "npu-a was upgraded, and serves for 10 min before another node begins"
+
+
+def test_a_node_serves_before_the_next_one_begins(world, slots):
+    """For all runs, however many slots there are."""
+    slots.take("npu-a", "run-1", 3)
+    slots.give("npu-a", "run-1", works="25.5.1-x")
+    assert world.slots()["served"] == {"node": "npu-a", "when": "2023-11-14T22:13:20Z"}
+    assert slots.take("npu-b", "run-2", 3, soak=600) == SOAKS
+    assert world.slots()["holders"] == {}
+    world.clock.sleep(590)
+    assert slots.take("npu-b", "run-2", 3, soak=600) == SOAKS
+    world.clock.sleep(10)
+    assert slots.take("npu-b", "run-2", 3, soak=600) is None
+
+
+def test_what_does_not_wait_for_it(world, slots):
+    slots.take("npu-a", "run-1", 3)
+    slots.give("npu-a", "run-1", works="25.5.1-x")
+    assert slots.take("npu-b", "run-1", 3) is None  # a run without a soak
+    assert slots.take("npu-b", "run-1", 3, soak=600) is None  # who has begun
+    assert slots.take("npu-c", "run-2", 3, recoveries=1) is None
+
+
+def test_a_node_that_was_given_back_or_failed_need_not_serve(world, slots):
+    slots.take("npu-a", "run-1", 3)
+    slots.give("npu-a", "run-1")
+    assert slots.take("npu-b", "run-1", 3, soak=600) is None
+
+
+@pytest.mark.parametrize("served", [None, {"node": "npu-a", "when": "soon"}, {"node": "npu-a", "when": "2033-11-14T22:13:20Z"}])
+def test_a_time_that_cannot_be_is_not_waited_for(world, slots, served):
+    slots.take("npu-a", "run-1", 3)
+    slots.give("npu-a", "run-1")
+    lease = world.objects[LEASE]
+    lease["metadata"]["annotations"]["npuops.ascend/slots"] = json.dumps(dict(world.slots(), served=served))
+    world.put(LEASE, lease)
+    assert slots.take("npu-b", "run-1", 3, soak=600) is None
+
+
 def test_as_many_as_there_are(slots):
     assert [slots.take(name, "run-1", 2) is None for name in ("npu-a", "npu-b", "npu-c")] == [True, True, False]
 
