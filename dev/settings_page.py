@@ -46,8 +46,8 @@ FIRST = {
     ),
     "For an upgrade": (
         "npu_driver_version", "npu_upgrade_auto", "npu_upgrade_max_parallel", "npu_upgrade_window", "npu_upgrade_on_blocked",
-        "npu_upgrade_canary", "npu_upgrade_node_soak", "npu_upgrade_max_failures", "npu_upgrade_wait_for_jobs", "npu_upgrade_pod_deletion",
-        "npu_upgrade_workloads", "npu_upgrade_report_dir",
+        "npu_upgrade_canary", "npu_upgrade_node_soak", "npu_upgrade_max_failures", "npu_upgrade_wait_for_jobs",
+        "npu_upgrade_pod_deletion", "npu_upgrade_workloads", "npu_upgrade_report_dir",
     ),
 }  # fmt: skip
 

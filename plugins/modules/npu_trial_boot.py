@@ -171,7 +171,7 @@ view:
     ports:
       description:
         - With O(network=true), link and address of each network port by the number of its chip, such as V(UP 10.64.11.10), with
-          V(-) for what it does not have or what is unknown. V(none) if the chips have no such ports, or if nothing is known of them.
+          V(-) for what it does not have or what is unknown. V(none) if the chips have no such ports, or if nothing is known.
       returned: with O(network=true)
       type: dict
 already:

@@ -63,7 +63,7 @@ class Monitoring:
     def notices(self) -> list[dict[str, Any]]:
         """The alerts of all notifications so far."""
         text = self._lab.ssh(HOST, f"cat {PLACE}/notices 2>/dev/null", check=False).stdout
-        return [alert for line in text.splitlines() for alert in json.loads(line)["alerts"]]
+        return [alert for line in text.splitlines() if line for alert in json.loads(line)["alerts"]]
 
     def serve(self, name: str, text: str) -> None:
         """Have these metrics scraped, too."""
