@@ -104,10 +104,10 @@ def test_another_image_replaces_it_and_the_old_one_goes(lab):
 
 def test_check_mode_changes_nothing(lab):
     before = current(lab)
-    image = f"{lab.variable('npu_node_agent_image')}-next"
-    result = lab.playbook("install", "--check", "--diff", f"--limit={HOST}", npu_node_agent_image=image)
+    result = lab.playbook("install", "--check", "--diff", f"--limit={HOST}", npu_node_agent_image=other_reference(lab))
     assert re.search(rf"^-{before}$", result.stdout, re.MULTILINE), result.stdout
-    assert re.search(r"^\+\S+-next-[0-9a-f]{12}$", result.stdout, re.MULTILINE), result.stdout
+    (after,) = re.findall(r"^\+(\S+-[0-9a-f]{12})$", result.stdout, re.MULTILINE)
+    assert after != before
     assert (current(lab), runtimes(lab)) == (before, [before])
 
 

@@ -20,8 +20,8 @@ def gather(tree, fs="", timeout=10, total=120, tool=None, items=_ITEMS):
 
     tree: the driver tree; fs: path of the host's /; timeout, total: seconds for one call of hccn_tool and for all; tool: an
     HccnTool, for tests; items: what to ask each port for; the rest is None. ``roce``: whether the chips have ports; if not,
-    ``reason`` says why. ``cabled``: whether any of them has a link or an optical module. Raises NpuError for a host with chips of several
-    families.
+    ``reason`` says why. ``cabled``: whether any of them has a link or an optical module. Raises NpuError for a host with chips of
+    several families.
     """
     family = pci.family_of(pci.chip_functions(fs + "/sys/bus/pci/devices"))
     if family is None:
