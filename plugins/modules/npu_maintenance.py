@@ -132,7 +132,7 @@ options:
   network:
     description:
       - What happens if a network port of a chip has lost its link or its address in the reboot. With V(warn), a line says so. With
-        V(strict), the node returns to the previous driver, and is not given back if that does not help. With V(off), nobody looks.
+        V(strict), the node returns to the previous driver, and is not given back if that does not help. V(off) does not look.
       - Ports are compared with how they were before the reboot. They have 120 s to get it back. A recovery does not look.
     type: str
     choices: [strict, warn, "off"]

@@ -347,7 +347,7 @@ DEFECTS = (
         "no-soak",
         "A node begins although the one before has not served as long as it is to.",
         "_record/slots.py",
-        "or self._soaks(slots, soak)",
+        "or self._soaks(slots, node, soak)",
         "or None",
     ),
     Defect(

@@ -105,7 +105,7 @@ class Invariants:
             self._workload(before, after)
 
     def _soaks(self, had: dict[str, Any], has: dict[str, Any]) -> None:
-        """No node begins before the one that came back last has served as long as the run of the new one wants."""
+        """No upgrade begins with a node before another one, which came back last, has served as long as its run wants."""
         now, run = self._api.timeline.time, self.runs.get(self._api.acting)
         for name, holder in had.items():
             node = self._api.peek(NODES + "/" + name)
@@ -114,11 +114,11 @@ class Invariants:
             given = name not in has and holder["run"] == self._api.acting and last.get("run") == holder["run"]
             if given and last.get("outcome") == "success" and last.get("reason") != "recovery":
                 self._served = (name, now)
-        if run is None or not run.soak or self._served is None:
+        if run is None or run.kind != "upgrade" or not run.soak or self._served is None:
             return
         for name, holder in has.items():
             node = self._api.peek(NODES + "/" + name)
-            begins = name not in had and holder.get("reason") != "recovery" and node and not _record(node)
+            begins = name not in (*had, self._served[0]) and holder.get("reason") != "recovery" and node and not _record(node)
             # The API server tells the time in whole seconds.
             if begins and now - self._served[1] < run.soak - 2:
                 raise Violation("soak", "%s begins %d s after %s" % (name, now - self._served[1], self._served[0]))

@@ -109,11 +109,10 @@ def upgrade_facts(root=loaded_driver.IMAGE_ROOT, fs=""):
     """The facts that only an upgrade needs, as {generation, previous, trial, staged, holders, flash}.
 
     generation: the largest of a maintenance that has been at the host, 0 for none. previous: the release that was confirmed before
-    good, or None. trial: the release that this boot tries, if it is not confirmed
-    yet, or None. staged: {release: {version, kernel, digest, firmware, brings}} of the complete releases; firmware: the range
-    [lowest, highest] that it declares, or None; brings: {version, drivers, sha256} of its firmware package, or None. holders: the
-    processes that have a chip open, as {pid, command, device, pod}; pod: whether the process belongs to a pod. flash: the last
-    write of firmware into the chips, or None.
+    good, or None. trial: the release that this boot tries, if it is not confirmed yet, or None. staged: {release: {version,
+    kernel, digest, firmware, brings}} of the complete releases; firmware: the range [lowest, highest] that it declares, or None;
+    brings: {version, drivers, sha256} of its firmware package, or None. holders: the processes that have a chip open, as {pid,
+    command, device, pod}; pod: whether the process belongs to a pod. flash: the last write of firmware into the chips, or None.
     """
     layout = Layout(fs + root)
     staged = {}

@@ -131,9 +131,8 @@ def slots(text: str | None) -> dict[str, Any]:
     holder = fields(["run"], run=schema.text(256), since=_word, reason=_word, pool=optional(schema.text(512)), aside=flag)
     proved = optional(listing(schema.text(512), 1000))
     served = optional(fields(["node", "when"], node=_node, when=schema.text(256)))
-    fields(max=number(0, 10**6), halted=optional(halted), holders=table(holder, 10**4, _node), proved=proved, served=served)(
-        told, ""
-    )
+    holders = table(holder, 10**4, _node)
+    fields(max=number(0, 10**6), halted=optional(halted), holders=holders, proved=proved, served=served)(told, "")
     return told
 
 

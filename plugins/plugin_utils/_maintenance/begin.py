@@ -299,6 +299,8 @@ class Beginning:
         clock, pool = self._work.clock, self._work.pool(self._request.target)
         if pool and view["good"] == self._request.target["release"]:
             pool = None  # it has proved itself on this very node
+        # Who goes back is in a hurry.
+        soak = self._policy.node_soak if self._request.reason == maintenance_record.UPGRADE_REASON else 0
         told, when, looked, started = None, 0.0, None, clock.monotonic()
         while True:
             try:
@@ -310,7 +312,7 @@ class Beginning:
                     self._request.reason,
                     pool,
                     self._request.in_flight,
-                    self._policy.node_soak,
+                    soak,
                 )
             except maintenance_slots.Halted as exc:
                 return exc.message

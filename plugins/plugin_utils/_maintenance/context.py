@@ -155,7 +155,7 @@ class MaintenancePolicy:
     heartbeat_limit: int
     retry: bool = False  # whether what failed before is tried again
     window: Window = Window()  # when it may begin
-    node_soak: int = 0  # seconds that the node before serves until then
+    node_soak: int = 0  # seconds that the node before serves until an upgrade begins
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
@@ -172,7 +172,7 @@ class MaintenancePolicy:
             retry=settings["retry"],
             # A wedged node serves no pod, so its reboot disturbs no more by day than by night.
             window=Window() if recovers else Window.of(settings["window"]),
-            node_soak=0 if recovers else settings["node_soak"],
+            node_soak=settings["node_soak"],
         )
 
 

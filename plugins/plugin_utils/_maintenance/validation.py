@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 _PORTS_LIMIT = 120  # seconds until the links of the ports are up after a boot
+_PORTS_POLL = 5.0  # each look is a call of hccn_tool for each port
 _MOST_HOLDERS = 5
 # What programs say of a chip that the driver has given to another container: DCMI's code, and that of the runtime of CANN.
 _BUSY = re.compile(r"-8020\b|device is used|\b(?:error|drvRet=|ret=)\s*87\b")
@@ -103,7 +104,7 @@ class Check:
                 work.say("waits for its network ports: %s" % and_more(worse))
                 told = True
             work.beat()
-            work.clock.sleep(POLL)
+            work.clock.sleep(_PORTS_POLL)
 
     def _note_firmware(self, version: str | None) -> None:
         """It does not go back with the driver, so the node says what its chips run even if the maintenance fails."""

@@ -78,7 +78,7 @@ def make(
     planned_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
     rollout_order.arrange(entries, settings.canary)
     max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
-    estimate = rollout_estimate.total(entries, max_parallel.number, settings.node_soak)
+    estimate = rollout_estimate.total(entries, max_parallel.number, settings.node_soak if explicit else 0)
     notes = _cluster_notes(entries, snapshot, slots, max_parallel.number) + component_plan.notes
     window = settings.window.state(lookups.now)
     if window:

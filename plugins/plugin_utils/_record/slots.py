@@ -129,7 +129,7 @@ class Slots:
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
-            why = why or _first_of(slots, pool) or self._soaks(slots, soak)
+            why = why or _first_of(slots, pool) or self._soaks(slots, node, soak)
             if why:
                 return why
             kind = _kind(pool, mine)
@@ -142,13 +142,13 @@ class Slots:
 
         return self._write(decide)
 
-    def _soaks(self, slots: LeaseState, soak: float) -> Wait | None:
+    def _soaks(self, slots: LeaseState, node: str, soak: float) -> Wait | None:
         """A Wait for the node that came back last, until it has served long enough."""
         served = slots.get("served") or {}
         since = maintenance_record.seconds_of(served.get("when"))
         left = 0 if since is None else since + soak - self._clock.now()
         # More than all of it: the clock of the API server was set back.
-        if not 0 < left <= soak:
+        if not 0 < left <= soak or served["node"] == node:
             return None
         return Wait("%s was upgraded, and serves for %s before another node begins" % (served["node"], duration(soak)), {})
 

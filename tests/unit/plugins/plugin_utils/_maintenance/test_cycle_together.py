@@ -101,6 +101,14 @@ def test_each_serves_before_the_next_one(max_parallel):
     assert any("serves for 60 min before another node begins" in sentence for _name, sentence in fleet.said)
 
 
+def test_who_goes_back_does_not_wait_for_a_node_that_serves():
+    fleet = Fleet()
+    fleet.run(fleet.cycle("npu-a"))
+    begun = fleet.world.clock.now()
+    assert fleet.run(fleet.cycle("npu-b", "run-2", order={"reason": "rollback"}, node_soak=3600)) == ["done"]
+    assert fleet.world.clock.now() - begun < 3600
+
+
 def test_a_good_driver_is_confirmed_on_one_node_first():
     fleet = Fleet()
     good_then = []

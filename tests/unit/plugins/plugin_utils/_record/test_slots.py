@@ -65,6 +65,7 @@ def test_what_does_not_wait_for_it(world, slots):
     assert slots.take("npu-b", "run-1", 3) is None  # a run without a soak
     assert slots.take("npu-b", "run-1", 3, soak=600) is None  # who has begun
     assert slots.take("npu-c", "run-2", 3, recoveries=1) is None
+    assert slots.take("npu-a", "run-3", 3, soak=600) is None  # the node itself
 
 
 def test_a_node_that_was_given_back_or_failed_need_not_serve(world, slots):
