@@ -20,6 +20,8 @@ OLD, NEW, BAD = "25.5.0", "25.5.1", "25.5.8"
 MACHINE, KERNEL = os.uname().release, "9.9.9-lab"
 # No earlier run on this lab has put a driver for it into the registry.
 BARE = f"9.9.{uuid.uuid4().int % 10**9}"
+# No earlier test has staged a driver for it, which stays as the previous one.
+LATER = f"9.8.{uuid.uuid4().int % 10**9}"
 ONLY = f"--limit={NODE}"
 CONDITION = "npuops.ascend/DriverReady"
 
@@ -126,21 +128,21 @@ def test_a_new_kernel_and_a_new_driver_share_one_reboot(node):
 
 
 def test_the_upgrade_updates_the_os_as_well(node, tmp_path):
-    make_driver(node, NEW, kernel=KERNEL)
-    update = {"ansible.builtin.command": {"argv": [str(CHECKOUT / "lab" / "kernel"), NODE, "install", KERNEL]}}
+    make_driver(node, NEW, kernel=LATER)
+    update = {"ansible.builtin.command": {"argv": [str(CHECKOUT / "lab" / "kernel"), NODE, "install", LATER]}}
     tasks = tmp_path / "os.yml"
     tasks.write_text(json.dumps([{"name": "Update the OS", "delegate_to": "localhost", **update}]), encoding="utf-8")
     variables = {"npu_driver_version": NEW, "npu_upgrade_with_os": str(tasks)}
     boot_id = node.node(NODE)["status"]["nodeInfo"]["bootID"]
     told = upgrade(node, ONLY, expect=2, **variables)
-    assert f"the next boot of the host loads kernel {KERNEL}, for which driver {NEW} is not staged" in told, told
+    assert f"the next boot of the host loads kernel {LATER}, for which driver {NEW} is not staged" in told, told
     assert node.node(NODE)["status"]["nodeInfo"]["bootID"] == boot_id and not node.node(NODE)["spec"].get("unschedulable")
     node.kernel(NODE, "remove")
 
     with watch(node) as observer:
-        upgrade(node, ONLY, **variables, npu_driver_kernels=["next", KERNEL], npu_upgrade_clear_halt=True, npu_upgrade_retry=True)
+        upgrade(node, ONLY, **variables, npu_driver_kernels=["next", LATER], npu_upgrade_clear_halt=True, npu_upgrade_retry=True)
         assert proof(node, observer, {NODE: 1}, NEW, only=NODE) == []
-    assert link(node).startswith(f"{NEW}-{KERNEL}-") and node.ssh(NODE, "uname -r").stdout.strip() == KERNEL
+    assert link(node).startswith(f"{NEW}-{LATER}-") and node.ssh(NODE, "uname -r").stdout.strip() == LATER
 
 
 def test_a_driver_that_fails_in_a_new_kernel_goes_back_within_that_kernel(node):
