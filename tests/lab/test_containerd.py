@@ -222,7 +222,7 @@ class Node:
     def restore(self):
         self.write(self.saved, "/tmp/containerd.tar.gz.base64")
         self.sh(
-            f"rm -f {DROP_IN}; rmdir {pathlib.Path(DROP_IN).parent} 2>/dev/null; rm -rf /etc/containerd"
+            f"rm -f {DROP_IN}; rmdir {pathlib.Path(DROP_IN).parent} 2>/dev/null; rm -rf /etc/containerd /var/lib/npuops/containerd"
             " && base64 -d /tmp/containerd.tar.gz.base64 | tar -C /etc -xz && rm /tmp/containerd.tar.gz.base64"
             " && systemctl daemon-reload && systemctl reset-failed containerd && systemctl restart containerd"
         )
