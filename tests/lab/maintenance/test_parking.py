@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import pathlib
@@ -343,19 +344,22 @@ def test_every_crash(idle, team, state):
     """The module dies before or after each of its writes; the next one restores everything."""
     team.fill()
     before = team.now()
-    calls = act(idle, "parked").calls
-    assert team.not_stopped() == []
-    assert len(calls) == len(STOPPED), calls
-    assert len(act(idle, "restored").calls) == len(STOPPED)
+    for stop in ("parked", "restored"):
+        calls = act(idle, stop).calls
+        # Beside the workloads, it writes who has parked them.
+        assert len([call for call in calls if "/leases" not in call.what]) == len(STOPPED), calls
+        assert stop == "restored" or team.not_stopped() == []
     assert team.now() == before
     for fate in (Fate.KILL_BEFORE, Fate.KILL_AFTER):
-        for number in range(1, len(STOPPED) + 1):
+        for number in itertools.count(1):
             if state == "restored":
                 act(idle, "parked")
             gate = act(idle, state, Gate(number, fate))
-            assert gate.dead, f"no call {number}"
             act(idle, "restored")
             assert team.now() == before, f"{fate.value} {gate.calls[-1].what}"
+            if not gate.dead:
+                assert number > len(STOPPED)
+                break
 
 
 def test_a_killed_run_is_restored_by_one_that_has_nothing_to_do(idle, team):
