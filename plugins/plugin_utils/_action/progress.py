@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.shared_lines import SharedLines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import DEFERRED, DONE, UP_TO_DATE, WITHDRAWN
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import DEFERRED, DONE, HALTED, UP_TO_DATE, WITHDRAWN
 
 _WELL = (DONE, UP_TO_DATE, WITHDRAWN)
 
@@ -50,12 +50,14 @@ class Progress:
             return ""
         first, ended = self._read()
         counts = collections.Counter(ended.values())
-        words = ["%d of %d nodes done" % (sum(counts.pop(outcome, 0) for outcome in _WELL), due)]
+        done = sum(counts.pop(outcome, 0) for outcome in _WELL)
+        words = ["%d of %d nodes done" % (done, due)]
         words += ["%d %s" % (count, outcome) for outcome, count in sorted(counts.items())]
         # A node that was deferred is tried again.
         final = len(ended) - counts[DEFERRED]
         left = due - final
-        if left > 0 and final > 0 and first is not None:
+        # Where none is done, or no other one begins, nothing says how long it takes.
+        if left > 0 and done and not counts[HALTED] and first is not None:
             words.append("about %s left" % duration((self._monotonic() - first) / final * left))
         return ", ".join(words)
 

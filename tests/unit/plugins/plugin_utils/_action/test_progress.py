@@ -62,6 +62,16 @@ def test_a_deferred_node_is_tried_again_and_counts_once(progress, time):
     assert progress.text(2) == "2 of 2 nodes done"
 
 
+def test_a_halt_leaves_no_time_to_tell(progress, time):
+    progress.begin()
+    time.now += 60
+    progress.end("npu-a", "failed")
+    assert progress.text(3) == "0 of 3 nodes done, 1 failed"
+    progress.end("npu-b", "done")
+    progress.end("npu-c", "halted")
+    assert progress.text(4) == "1 of 4 nodes done, 1 failed, 1 halted"
+
+
 @pytest.mark.parametrize("outcome", ["done", "up-to-date", "withdrawn"])
 def test_what_needs_nothing_more_is_done(progress, outcome):
     progress.begin()
