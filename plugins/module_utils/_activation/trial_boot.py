@@ -33,6 +33,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
     exclusive,
     make_directory,
+    read_object,
     read_text,
     remove_file,
     write_atomic,
@@ -73,7 +74,7 @@ def view(root, fs="", chips=False, network=False):
         next=facts["next"],
         previous=layout.target("previous"),
         releases=layout.releases(),
-        trial=_read_json(fs + TRIAL),
+        trial=read_object(fs + TRIAL),
         holders=holders(fs),
         ready=facts["ready"],
         failed=facts["failed"],
@@ -276,15 +277,6 @@ def check_kernel(layout, release, fs=""):
         "which stages one" % (release, version, kernel),
         release=release,
     )
-
-
-def _read_json(path):
-    """The JSON object in ``path``, or None."""
-    try:
-        found = json.loads(read_text(path) or "")
-    except ValueError:
-        return None
-    return found if isinstance(found, dict) else None
 
 
 @contextlib.contextmanager

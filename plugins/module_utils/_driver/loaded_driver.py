@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_object, read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
 
 IMAGE_ROOT = "/var/lib/Ascend"
@@ -28,11 +27,8 @@ MODULE_PREFIXES = ("drv_", "asdrv_", "ascend_")
 
 def trial(fs=""):
     """The release that npu-driver-select recorded as the trial of this boot, or None."""
-    try:
-        found = json.loads(read_text(fs + "/var/lib/npuops/trial") or "{}")
-        return found.get("release") if found.get("boot_id") == host_boot.boot_id(fs) else None
-    except (ValueError, AttributeError):
-        return None
+    found = read_object(fs + "/var/lib/npuops/trial") or {}
+    return found.get("release") if found.get("boot_id") == host_boot.boot_id(fs) else None
 
 
 def driver_facts(root=IMAGE_ROOT, source="image", fs=""):

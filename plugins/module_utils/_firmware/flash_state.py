@@ -14,7 +14,7 @@ import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_text, write_atomic
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_object, read_text, write_atomic
 
 STATE = "/var/lib/npuops/firmware"
 LOG = "/var/lib/npuops/firmware.log"
@@ -36,11 +36,8 @@ _LAST_OUTPUT = 300  # characters
 
 def stored(fs=""):
     """The last write as it is on disk, or None if there was none."""
-    try:
-        found = json.loads(read_text(fs + STATE) or "")
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(found, dict) or found.get("state") not in STATES:
+    found = read_object(fs + STATE)
+    if found is None or found.get("state") not in STATES:
         return None
     return {key: found.get(key) for key in _FIELDS}
 

@@ -5,9 +5,7 @@
 
 from __future__ import annotations
 
-import json
-
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_object, read_text
 
 
 def uptime(fs=""):
@@ -22,10 +20,5 @@ def boot_id(fs=""):
 
 def read_marker(name, fs=""):
     """The content of /run/npuops/<name> as a dict; None if it is absent, unreadable or from another boot."""
-    try:
-        marker = json.loads(read_text("%s/run/npuops/%s" % (fs, name)) or "")
-    except ValueError:
-        return None
-    if not isinstance(marker, dict) or marker.get("boot_id") != boot_id(fs):
-        return None
-    return marker
+    marker = read_object("%s/run/npuops/%s" % (fs, name))
+    return marker if marker and marker.get("boot_id") == boot_id(fs) else None

@@ -5,18 +5,12 @@
 
 from __future__ import annotations
 
-import json
-
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_object
 
 FENCE = "/var/lib/npuops/maintenance"
 
 
 def generation(fs=""):
     """0 if no maintenance has been at the host, or its file is damaged."""
-    try:
-        found = json.loads(read_text(fs + FENCE) or "{}")
-    except ValueError:
-        return 0
-    number = found.get("generation") if isinstance(found, dict) else None
+    number = (read_object(fs + FENCE) or {}).get("generation")
     return number if isinstance(number, int) else 0

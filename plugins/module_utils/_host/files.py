@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import os
 import stat
 import tempfile
@@ -125,6 +126,15 @@ def read_text(path, default=None):
             return stream.read()
     except OSError:
         return default
+
+
+def read_object(path):
+    """The JSON object in ``path``; None if it cannot be read, or is another document."""
+    try:
+        found = json.loads(read_text(path) or "")
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
 
 
 @contextlib.contextmanager
