@@ -144,7 +144,7 @@ class ActionModule(ClusterAction):
         )
         return maintenance_cycle.Cycle(
             cluster,
-            HostPort(self, self._task_vars, params["root"], params["library_path"], params["network"] != "off"),
+            HostPort(self, self._task_vars, params["root"], params["library_path"]),
             lambda cluster, beat, say: node_drain.Drain(
                 cluster,
                 params["node"],

@@ -280,7 +280,7 @@ class HostPort:
     def __init__(self, controller: Controller, reached: Callable[[], Host]) -> None:
         self._controller, self._reached = controller, reached
 
-    def view(self, _wait: int | None = None, chips: bool = False) -> Any:
+    def view(self, _wait: int | None = None, chips: bool = False, _ports: bool = False) -> Any:
         what = "view with npu-smi" if chips else "view"
         return self._call(what, lambda host: dict(host.view(), **({"chips": host.listed()} if chips else {})), writes=False)
 

@@ -35,17 +35,13 @@ _CUT_SHORT = (255, 137, 143, -9, -15)
 
 
 class HostPort:
-    def __init__(
-        self, action: ActionBase, task_vars: dict[str, Any], root: str, library_path: str | None = None, network: bool = False
-    ) -> None:
-        """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links; ``network``:
-        whether the chips are looked at with their network ports."""
+    def __init__(self, action: ActionBase, task_vars: dict[str, Any], root: str, library_path: str | None = None) -> None:
+        """``action``: the ActionBase whose connection is used; ``root``: the directory with the driver's links."""
         self._action, self._task_vars = action, task_vars
-        self._root, self._library_path, self._network = root, library_path, network
+        self._root, self._library_path = root, library_path
 
-    def view(self, wait: int | None = None, chips: bool = False) -> View:
-        looks = {"chips": True, "network": self._network} if chips else {}
-        return host_answers.view(self._boot(state="view", wait=wait, **looks).get("view"))
+    def view(self, wait: int | None = None, chips: bool = False, ports: bool = False) -> View:
+        return host_answers.view(self._boot(state="view", wait=wait, chips=chips or None, network=ports or None).get("view"))
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         result = self._boot(state="rebooted", boot_id=boot_id, generation=generation, release=release, refuse_held=refuse_held)

@@ -48,9 +48,9 @@ Answer = TypeVar("Answer")
 class Port(Protocol):
     """The host."""
 
-    def view(self, wait: int | None = None, chips: bool = False) -> View:
-        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds. ``chips``: lists them, with
-        their network ports if the maintenance looks at these."""
+    def view(self, wait: int | None = None, chips: bool = False, ports: bool = False) -> View:
+        """What npu_trial_boot tells with state=view. Waits for the driver so many seconds. ``chips``: lists them, too; ``ports``:
+        with their network ports."""
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
         """The reboot is on its way, unless somebody holds a chip."""
@@ -104,8 +104,8 @@ class HostSide:
 
     # --- asked until it answers ---
 
-    def view(self, wait: int | None = None, retry_seconds: float | None = None, chips: bool = False) -> View:
-        return self._try(lambda: self._host.view(wait, chips), retry_seconds)
+    def view(self, wait: int | None = None, retry_seconds: float | None = None, chips: bool = False, ports: bool = False) -> View:
+        return self._try(lambda: self._host.view(wait, chips, ports), retry_seconds)
 
     def look(self, again: bool = False, retry_seconds: float | None = None) -> View:
         """The view that was taken last, if nothing was decided by it yet; it may be that of the host that has just come back."""
@@ -155,11 +155,11 @@ class HostSide:
 
     # --- waiting ---
 
-    def wait_free(self, chips: bool = False) -> View:
-        """Wait until no process holds a chip; returns the view then, or at the limit. ``chips``: with what npu-smi lists."""
+    def wait_free(self, chips: bool = False, ports: bool = False) -> View:
+        """Wait until no process holds a chip; returns the view then, or at the limit. ``chips``, ``ports``: as for Port.view."""
         deadline = self._clock.monotonic() + HOLDERS_LIMIT
         while True:
-            view = self.view(chips=chips)
+            view = self.view(chips=chips, ports=ports)
             if not view["holders"] or self._clock.monotonic() >= deadline:
                 return view
             self._say("waits for %s to release the chips" % holders_text(view["holders"]))

@@ -122,7 +122,8 @@ def intend(work: Work) -> None:
     if count:
         work.say("pods that had come back gone: %d" % count)
     # A recovery needs no listing, and npu-smi would hang in it.
-    view = work.host.wait_free(chips=not work.request.purpose.recovers)
+    looks = not work.request.purpose.recovers
+    view = work.host.wait_free(chips=looks, ports=looks and work.request.network != "off")
     reboot.check(work, view, reboot.OF_THE_HOST)
     work.check_generation(view)
     if maintenance_host_side.trial_runs(view, work.log.own["to"].get("release")):

@@ -93,7 +93,7 @@ class Check:
         if not before or work.request.network == "off":
             return
         deadline, told = work.clock.monotonic() + _PORTS_LIMIT, False
-        while worse := port_losses.worse(before, work.host.view(chips=True).get("ports") or {}):
+        while worse := port_losses.worse(before, work.host.view(ports=True).get("ports") or {}):
             if work.clock.monotonic() >= deadline:
                 text = "its network ports are worse than before the reboot: %s; see docs/network.md" % and_more(worse)
                 if work.request.network == "strict":

@@ -351,10 +351,10 @@ class Host(BootLoader):
         if not self.up or not self.reachable:
             raise HostUnreachable("Connection refused")
 
-    def view(self, _wait=None, chips=False):
+    def view(self, _wait=None, chips=False, ports=False):
         self._reach()
-        listed = {"chips": self.listed(), "ports": self.ports} if chips else {}
-        return dict(self.answer(self.since_boot()), **listed)
+        looked = {**({"chips": self.listed()} if chips else {}), **({"ports": self.ports} if ports else {})}
+        return dict(self.answer(self.since_boot()), **looked)
 
     def rebooted(self, boot_id, generation, release, refuse_held):
         self._reach()

@@ -36,7 +36,7 @@ class Host:
     def __init__(self, api):
         self._api, self.calls = api, []
 
-    def view(self, _wait=None, chips=False):
+    def view(self, _wait=None, chips=False, _ports=False):
         return {
             "boot_id": self.boot_id, "generation": self.generation, "driver": self.driver, "good": self.good, "next": None,
             "previous": None, "trial": None, "holders": [], "ready": {"release": self.driver}, "failed": None,

@@ -46,9 +46,9 @@ class Action:
         return self.told().count("reset")
 
 
-def port(answer, **options):
+def port(answer):
     action = Action(answer)
-    return action, host_call.HostPort(action, {}, "/var/lib/Ascend", **options)
+    return action, host_call.HostPort(action, {}, "/var/lib/Ascend")
 
 
 VIEW = {
@@ -220,16 +220,16 @@ def test_chips_in_the_view():
 
 def test_network_ports_in_the_view():
     ports = {"0": "UP 10.64.11.10", "15": "- -"}
-    action, host = port({"view": dict(VIEW, ports=ports)}, network=True)
-    assert host.view(chips=True)["ports"] == ports
-    assert action.calls[0][1]["network"] is True
+    action, host = port({"view": dict(VIEW, ports=ports)})
+    assert host.view(ports=True)["ports"] == ports
+    assert action.calls[0][1]["network"] is True and "chips" not in action.calls[0][1]
     for damaged, why in (
         ({"0": "UP \x1b[2J"}, "is not a link and an address"),
         ({"0; reboot": "UP -"}, "is not the number of a chip|which is more than 4"),
         (dict.fromkeys(map(str, range(1025)), "- -"), "1025"),
     ):
         with pytest.raises(NpuError, match=why):
-            port({"view": dict(VIEW, ports=damaged)}, network=True)[1].view(chips=True)
+            port({"view": dict(VIEW, ports=damaged)})[1].view(ports=True)
 
 
 def test_validate():

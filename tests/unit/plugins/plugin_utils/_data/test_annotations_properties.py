@@ -26,12 +26,13 @@ RECORD = {
     "heartbeat": THEN, "reason": "upgrade", "from": {"version": "25.5.0", "release": "a"}, "to": {"version": "1", "release": "b", "digest": "c"},
     "step": "reboot-required", "uid": "u", "unschedulable": False, "boot_id": None, "attempt": 1, "started": THEN, "failure": "x",
     "approval": {"time": THEN, "manager": "kubectl", "by": "u"}, "times": {"cordon-required": THEN}, "recoveries": [THEN], "format": 1,
+    "chips": {"0000:c1:00.0/0": "OK"}, "ports": {"0": "UP 10.64.11.10"},
 }  # fmt: skip
 WEDGE = {"since": THEN, "reason": "hangs", "boot_id": "boot-a", "probes": 3}
 HALTED = {"who": "r1", "why": "a failed", "when": THEN, "reason": "upgrade", "node": "a.b-c"}
 SLOTS = {
     "max": 2, "halted": HALTED, "holders": {"a": {"run": "r1", "since": THEN, "reason": "upgrade", "pool": "p", "aside": False}, "b": {"run": "r2"}},
-    "proved": ["p 1"],
+    "proved": ["p 1"], "served": {"node": "a.b-c", "when": THEN},
 }  # fmt: skip
 MARK = {"run": "r1", "since": THEN, "uid": "u", "restore": {"spec": {"replicas": 3}}}
 READERS = {

@@ -240,8 +240,8 @@ def test_components_wait_for_a_driver_that_takes_its_time():
     bench, loads = Bench(), []
     view, before = bench.host.view, bench.host.boot_id
 
-    def slow(wait=None, chips=False):
-        found = view(wait, chips)
+    def slow(wait=None, chips=False, ports=False):
+        found = view(wait, chips, ports)
         if found["boot_id"] != before:
             loads.append(bench.world.clock.monotonic())
             if loads[-1] - loads[0] < 30:

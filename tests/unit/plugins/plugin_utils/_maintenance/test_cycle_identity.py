@@ -95,11 +95,11 @@ def test_the_way_back_is_not_gone_on_another_host():
     view = own.view
     reached = []
 
-    def die_in_rollback(wait=None, chips=False):
+    def die_in_rollback(wait=None, chips=False, ports=False):
         if RECORD in bench.annotations and bench.record["step"] == "rollback-required":
             reached.append(1)
             raise Killed()
-        return view(wait, chips)
+        return view(wait, chips, ports)
 
     own.view = die_in_rollback
     with pytest.raises(Killed):
