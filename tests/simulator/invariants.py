@@ -210,10 +210,9 @@ class Invariants:
             return
         if before["spec"].get("unschedulable") or not after["spec"].get("unschedulable"):
             return
-        # Between the look at the clock and the write there is always a moment, and what is struck may be tried again for long.
-        struck = any(fault.run == run.name or fault.kind == "outage" for fault in self._schedule.faults)
-        now = self._api.timeline.time
-        if not any(_is_open(run.window, now - ago) for ago in range(0, int(_LATE if struck else _MOMENT) + 1, 5)):
+        # What is struck may be tried again for long.
+        now, most = self._api.timeline.time, _LATE if self._struck(run.name) else _MOMENT
+        if not any(_is_open(run.window, now - ago) for ago in range(0, int(most) + 1, 5)):
             raise Violation("cordon outside the window", "%s by %s, whose window is %s" % (name, run.name, run.window))
 
     def _begun(self, name: str, record: dict[str, Any]) -> None:
@@ -356,11 +355,10 @@ class Invariants:
         lease = self._api.peek(LEASE)
         slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
         self._within_slots(name, has, slots.get("holders", {}))
-        if self.paused_since is not None and now - self.paused_since > _MOMENT:
+        if self.paused_since is not None and self._must_know(has["run"], self.paused_since):
             raise Violation("intent while rollouts are paused", name)
         halted = slots.get("halted")
-        # Between the look and the write there is always a moment.
-        if halted and maintenance_halt.binds(halted, has["reason"]) and self._api.timeline.time - self._halted_at > _MOMENT:
+        if halted and maintenance_halt.binds(halted, has["reason"]) and self._must_know(has["run"], self._halted_at):
             raise Violation("reboot under a halt", name)
         proved = any(pool.endswith(" %s" % release) for pool in slots.get("proved", ()))
         # A record whose host came back with another kernel names another release than the one that was the first of its kind.
@@ -474,6 +472,17 @@ class Invariants:
     @property
     def _kernels(self) -> bool:
         return any(incident.kind == "kernel" for incident in self._schedule.incidents)
+
+    def _struck(self, run: str) -> bool:
+        return any(fault.run == run or fault.kind == "outage" for fault in self._schedule.faults)
+
+    def _must_know(self, run: str, since: float) -> bool:
+        """Whether a run that writes now knows what the Lease has said ``since`` then, or would have known if it had looked.
+
+        Between a look and the write there is always a moment, and a fault makes it long.
+        """
+        looked = self._read_lease.get(run, 0.0) > since
+        return looked or (not self._struck(run) and self._api.timeline.time - since > _MOMENT)
 
     @property
     def _stale(self) -> bool:
