@@ -125,6 +125,9 @@ npu:
         release:
           description: The staged driver release that the next boot selects for that kernel, V(none) without one.
           type: str
+        symvers:
+          description: The file with the CRCs of the symbols that that kernel exports, V(none) without one.
+          type: str
     machine:
       description: The machine, as of C(uname -m).
       type: str

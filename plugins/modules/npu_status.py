@@ -80,8 +80,8 @@ fleet:
       type: str
     next_kernel:
       description:
-        - The kernel that the next boot loads, if it is known and not the running one, as C(kernel), and the staged C(release) of
-          the driver for it, V(none) without one.
+        - The kernel that the next boot loads, if it is known and not the running one, as C(kernel), the staged C(release) of
+          the driver for it, and the file with its symbols as C(symvers), each V(none) without one.
       type: dict
     firmware:
       description: Version of the firmware that the chips run, with commas where they differ. Null when unknown.

@@ -34,7 +34,9 @@ def ask(name: str, port: HostPort, version: str, policy: str) -> Any:
         config={"driver_version": version, "firmware_policy": policy},
         boot_id=view["boot_id"],
         kernel=view["kernel"],
-        next_kernel=None if following in (None, view["kernel"]) else {"kernel": following, "release": of_kernel(NEW, following)},
+        next_kernel=None
+        if following in (None, view["kernel"])
+        else {"kernel": following, "release": of_kernel(NEW, following), "symvers": None},
         uptime=view["uptime"],
         driver=_driver(view),
         upgrade={

@@ -175,16 +175,21 @@ def vnpu_facts(layout, npu_smi, fs=""):
 
 
 def next_kernel(root=loaded_driver.IMAGE_ROOT, fs=""):
-    """The kernel that the next boot loads, if it is not the running one, as {kernel, release}; otherwise, or if unknown, None.
+    """The kernel that the next boot loads, if it is not the running one; otherwise, or if unknown, None.
 
-    release: the staged driver release that the next boot would select for it, or None.
+    {kernel, release, symvers}. release: the staged driver release that the next boot would select for it, or None. symvers: the
+    file with the symbols that it exports, or None.
     """
     kernel = host_kernels.next_kernel(fs)
     if kernel is None or kernel == os.uname().release:
         return None
     layout = Layout(fs + root)
     selected = layout.selected()
-    return {"kernel": kernel, "release": layout.for_kernel(selected, kernel) if selected else None}
+    return {
+        "kernel": kernel,
+        "release": layout.for_kernel(selected, kernel) if selected else None,
+        "symvers": symvers.place_of(kernel, fs or "/"),
+    }
 
 
 def cgroup_version(fs=""):

@@ -226,6 +226,7 @@ class NextKernel(TypedDict):
 
     kernel: Kernel
     release: Word | None  # the staged release that the next boot would select for it
+    symvers: Word | None  # the file with the symbols that it exports
 
 
 class ChipsBefore(TypedDict):

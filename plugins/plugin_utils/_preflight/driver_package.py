@@ -112,12 +112,8 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
             "%s is for %s, and the host is %s: set npu_driver_package for each architecture"
             % (source.name, contents.machine, machine)
         )
-    elif kernel not in contents.kernels and _sibling(facts, contents):
-        # Only the host has what can tell, and nothing on it is changed before it does.
-        verdict.notes.append(
-            "%s has no kernel modules for %s. When it is staged, the symbols of those for %s are compared with this kernel's"
-            % (source.name, kernel, _sibling(facts, contents))
-        )
+    elif kernel not in contents.kernels and _siblings(kernel, facts.get("symvers"), contents):
+        verdict.notes.append(_compared(source, kernel, facts.get("symvers"), contents))
     elif kernel not in contents.kernels:
         found.append(package_name.no_modules(source.name, kernel, contents.kernels).message)
     try:
@@ -127,17 +123,26 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
     return [one_line(text) for text in found]
 
 
-def _sibling(facts: Facts, contents: PackageContents) -> str:
-    """The kernels of the same version of Linux that the package has modules for; "" if there are none, or if the host has not the
-    file with the symbols of its kernel."""
-    linux = (facts.get("kernel") or "").partition("-")[0]
-    return ", ".join(one for one in contents.kernels if one.partition("-")[0] == linux) if facts.get("symvers") else ""
+def _siblings(kernel: str, symvers: str | None, contents: PackageContents) -> str:
+    """The kernels of the same version of Linux that the package has modules for; "" if there are none, or if the host does not have
+    the file ``symvers`` with the symbols of its ``kernel``."""
+    linux = kernel.partition("-")[0]
+    return ", ".join(one for one in contents.kernels if one.partition("-")[0] == linux) if symvers else ""
 
 
-def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packages) -> dict[str, str] | None:
+def _compared(source: PackageSource, kernel: str, symvers: str | None, contents: PackageContents) -> str:
+    """The note on modules of siblings: only the host has what can tell, and nothing on it is changed before it does."""
+    return "%s has no kernel modules for %s. When it is staged, the symbols of those for %s are compared with this kernel's" % (
+        source.name,
+        kernel,
+        _siblings(kernel, symvers, contents),
+    )
+
+
+def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packages, notes: list[str]) -> dict[str, str] | None:
     """What is to be staged of the package for another kernel, as other_kernels.look says it; None if that is there.
 
-    Raises NpuError.
+    Adds to ``notes``. Raises NpuError.
     """
     config, facts = checked.config, checked.facts
     if any(_is_of(name, version, kernel) for name in _staged(facts)):
@@ -147,7 +152,11 @@ def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packag
         raise NpuError("%s has driver %s" % (source.name, config["driver_version"]))
     release = Layout.release_name(version, kernel, source.digest)
     contents = packages.of(config)
-    if kernel not in contents.kernels:
+    following = facts.get("next_kernel")
+    symvers = following["symvers"] if following and following["kernel"] == kernel else None
+    if kernel not in contents.kernels and _siblings(kernel, symvers, contents):
+        notes.append(_compared(source, kernel, symvers, contents))
+    elif kernel not in contents.kernels:
         raise package_name.no_modules(source.name, kernel, contents.kernels)
     return {"kernel": kernel, "version": version, "image": "", "package": source.name, "digest": source.digest, "release": release}
 

@@ -66,7 +66,7 @@ def look(checked: CheckedHost, versions: Sequence[str], answers: Answers) -> Fou
     for kernel, named in wanted(checked, found.reasons):
         for number, version in enumerate(versions):
             try:
-                image = _image(checked, kernel, version, answers)
+                image = _image(checked, kernel, version, answers, found.notes)
                 found.images += [image] if image else []
             except NpuError as exc:
                 told = "npu_driver_kernels names the kernel %s" if named else "its next boot is into kernel %s"
@@ -106,10 +106,10 @@ def reference(checked: CheckedHost, kernel: str, version: str) -> str:
     return reference_of(dict(config, driver_version=version), of_kernel)[0]
 
 
-def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers) -> dict[str, str] | None:
+def _image(checked: CheckedHost, kernel: str, version: str, answers: Answers, notes: list[str]) -> dict[str, str] | None:
     """{kernel, version, image, upstream, digest, release}; None if nothing has to be staged. Raises NpuError."""
     if driver_package.wants_package(checked):
-        return driver_package.for_kernel(checked, kernel, version, answers.packages)
+        return driver_package.for_kernel(checked, kernel, version, answers.packages, notes)
     upstream = reference(checked, kernel, version)
     image = mirrored(upstream, checked.config["registry_mirror"])
     digest = answers.of(image, checked.config, checked.facts.get("machine"))

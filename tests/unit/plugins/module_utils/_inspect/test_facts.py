@@ -393,7 +393,9 @@ def test_the_next_kernel_and_its_driver(host):
     host.link("good", good)
     os.makedirs(host.fs + "/lib/modules/9.9.9")
     host.write("boot/grub2/grub.cfg", "menuentry 'Linux' {\n\tlinux /vmlinuz-9.9.9 ro\n}\n")
-    assert gather(host)["next_kernel"] == {"kernel": "9.9.9", "release": None}
+    assert gather(host)["next_kernel"] == {"kernel": "9.9.9", "release": None, "symvers": None}
+    host.write("boot/symvers-9.9.9.gz", "")
+    assert gather(host)["next_kernel"]["symvers"] == host.fs + "/boot/symvers-9.9.9.gz"
     host.release("b", version="25.5.1", kernel="9.9.9")
     assert gather(host)["next_kernel"]["release"] is None, "of another version"
     fitting = host.release("c", kernel="9.9.9")

@@ -88,7 +88,7 @@ def test_a_wedged_node():
 
 def test_a_reboot_into_a_kernel_without_a_driver_heals_nothing():
     upcoming = host()
-    upcoming["facts"].update(kernel="6.6.0-145", next_kernel={"kernel": "6.6.0-150", "release": None})
+    upcoming["facts"].update(kernel="6.6.0-145", next_kernel={"kernel": "6.6.0-150", "release": None, "symvers": None})
     found, why = verdict(node(wedged=wedge()), hosts=[upcoming])
     assert found == "blocked" and "into kernel 6.6.0-150, for which no driver is staged" in why
     upcoming["facts"]["next_kernel"]["release"] = "25.5.0-6.6.0-150-0123456789ab"

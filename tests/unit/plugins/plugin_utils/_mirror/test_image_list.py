@@ -44,7 +44,7 @@ def test_several_versions():
 def test_kernels_that_do_not_run_yet():
     """What install and upgrade stage for them comes from the same registry."""
     named, following = "6.6.0-150.0.0.139.oe2403sp3.aarch64", "6.6.0-155.0.0.1.oe2403sp3.aarch64"
-    fact = facts(next_kernel={"kernel": following, "release": None})
+    fact = facts(next_kernel={"kernel": following, "release": None, "symvers": None})
     one = host("a", fact, driver_version="25.5.0", driver_kernels=["next", named, fact["kernel"]])
     assert drivers(one, versions=["25.5.0", "25.5.1"]) == {
         f"{REPOSITORY}:{version}-910b-{kernel}-oe2403sp3": ["driver of a" + added]

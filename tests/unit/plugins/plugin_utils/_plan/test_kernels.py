@@ -10,7 +10,7 @@ from support.fleet.hosts import KERNEL, NEW, NEW_DIGEST, NEW_RELEASE, OLD, OLD_D
 from support.fleet.planning import backward, only
 
 NEXT = "6.6.0-150.0.0.139.oe2403sp3.aarch64"
-UPCOMING = {"next_kernel": {"kernel": NEXT, "release": None}}
+UPCOMING = {"next_kernel": {"kernel": NEXT, "release": None, "symvers": None}}
 TAG = "%s-910b-6.6.0-150.0.0.139-oe2403sp3"
 
 

@@ -73,12 +73,12 @@ def test_too_little_space():
 
 
 def test_the_next_kernel():
-    entry = only(by_package(next_kernel={"kernel": NEXT, "release": None}), **lookups())
+    entry = only(by_package(next_kernel={"kernel": NEXT, "release": None, "symvers": None}), **lookups())
     assert entry.verdict == "ready"
     assert [(one["version"], one["package"]) for one in entry.checked.other_kernels] == [(NEW, PACKAGE)]
     # The package is of the new driver only.
     assert any("driver %s cannot be staged for that: %s has driver %s" % (OLD, PACKAGE, NEW) in note for note in entry.notes)
-    entry = only(by_package(next_kernel={"kernel": NEXT, "release": None}), **lookups(kernels=[KERNEL]))
+    entry = only(by_package(next_kernel={"kernel": NEXT, "release": None, "symvers": None}), **lookups(kernels=[KERNEL]))
     assert entry.verdict == "blocked" and "no kernel modules for %s" % NEXT in entry.reasons[0]
 
 

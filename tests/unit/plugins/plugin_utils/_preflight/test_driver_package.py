@@ -131,8 +131,8 @@ def test_modules_for_another_release_are_compared_on_the_host():
     assert "no kernel modules for %s; it has modules for 5.10.0-1" % KERNEL in reason
 
 
-def following(release=None):
-    return facts(boot_id="boot-a", next_kernel={"kernel": NEXT, "release": release})
+def following(release=None, symvers=None):
+    return facts(boot_id="boot-a", next_kernel={"kernel": NEXT, "release": release, "symvers": symvers})
 
 
 def test_the_next_kernel():
@@ -153,6 +153,18 @@ def test_the_next_kernel_that_the_package_does_not_have():
     assert verdict.status == "ready" and "has no kernel modules for %s" % NEXT in verdict.notes[0]
     verdict = only(by_package(driver_kernels=[NEXT]), look=Look())
     assert "has no kernel modules for %s" % NEXT in verdict.reasons[0]
+
+
+def test_the_next_kernel_for_which_the_package_has_modules_of_a_sibling():
+    symvers = "/boot/symvers-%s.gz" % NEXT
+    verdict = only(by_package(fact=following(symvers=symvers)), look=Look())
+    (other,) = verdict.other_kernels
+    assert (other["kernel"], other["package"]) == (NEXT, PACKAGE)
+    (note,) = verdict.notes
+    assert "no kernel modules for %s. When it is staged" % NEXT in note and "those for %s are compared" % KERNEL in note
+    # What the host has of its next kernel tells nothing of another one.
+    (reason,) = only(by_package(fact=following(symvers=symvers), driver_kernels=["6.6.0-999"]), look=Look()).reasons
+    assert "has no kernel modules for 6.6.0-999" in reason
 
 
 # --- the look itself ---

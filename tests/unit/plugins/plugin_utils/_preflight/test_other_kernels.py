@@ -16,7 +16,7 @@ RUNNING = facts()["kernel"]
 def upcoming(kernels=None, **changes):
     """A host whose next boot is into another kernel."""
     config = {} if kernels is None else {"driver_kernels": kernels}
-    fact = facts(boot_id="boot-a", next_kernel={"kernel": NEXT, "release": None}, **changes.pop("fact", {}))
+    fact = facts(boot_id="boot-a", next_kernel={"kernel": NEXT, "release": None, "symvers": None}, **changes.pop("fact", {}))
     return host(fact=fact, **config, **changes)
 
 
