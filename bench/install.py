@@ -61,11 +61,12 @@ def main() -> int:
     ping = ["ansible", "-i", arguments.inventory, HOSTS, "-m", "ansible.builtin.ping"]
     install = ["ansible-playbook", "-i", arguments.inventory, "npuops.ascend.install"]
 
-    # Opens the connections. If install changes something now, this was a first run, and the next one is the second.
+    # Opens the connections, and gives a host Python that has none. If it changes something, this was a first run, and the next one
+    # is the second.
+    first = run(install)
     hosts = len(re.findall(r"^\S+ \| SUCCESS", run(ping)[2], re.MULTILINE))
     if not hosts:
         sys.exit(f"no host of the group {HOSTS} answers")
-    first = run(install)
     if changed(first[2]):
         print(f"first run of install: {first[0]:.1f} s wall, {first[1]:.1f} s CPU, {changed(first[2])} changes")
 

@@ -14,7 +14,8 @@ however many nodes follow; per node counts what comes on top of it. What lies be
 without either: its hosts boot in seconds, and nothing has to leave.
 
 The goals are seconds of a machine on which `ansible -m ping` of these nodes takes as long as REFERENCE says. It is measured beside
-each run, and a machine that is slower or busier gets as much more time for the rest. A goal missed is exit status 1.
+each run, and a machine that is slower or busier gets as much more time for what is not drain or reboot. A goal missed is exit
+status 1.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from support.lab.rollout import NPU_NODES, OTHER, ROOT, reset, version_of, watch
 from support.lab.workloads import Team  # noqa: E402
 
 GOAL_WALL, GOAL_CPU, GOAL_RATIO = 4.0, 1.5, 1.10  # seconds per node, seconds per node, of the drains and reboots
-GOAL_NOTHING = 3.0  # seconds of a run that finds nothing due
+GOAL_NOTHING = 3.6  # seconds of a run that finds nothing due, of which 0.8 compare the components with their definitions
 REFERENCE = (0.9, 0.6)  # seconds and CPU seconds of a ping
 SHARES = (1, 3, 5)  # how the nodes' times relate
 
@@ -184,9 +185,11 @@ def main() -> int:
                 for node, (drain, reboot) in nodes.items():
                     print(f"    {node}: drain {drain:.1f} s, reboot {reboot:.1f} s")
                 # A ratio to next to nothing says nothing; and CPU in waits is not beyond them.
-                missed |= ratio > GOAL_RATIO if mean else per_node > GOAL_CPU * slow[1]
+                most = 1 + (GOAL_RATIO - 1) * slow[0]
+                missed |= ratio > most if mean else per_node > GOAL_CPU * slow[1]
                 missed |= parallel == 1 and over > GOAL_WALL * slow[0]
-                print(f"    goals here: {GOAL_WALL * slow[0]:.1f} s over, {GOAL_CPU * slow[1]:.1f} s of CPU per node")
+                goals = f"{GOAL_WALL * slow[0]:.1f} s over, {GOAL_CPU * slow[1]:.1f} s of CPU per node"
+                print(f"    goals here: {f'ratio {most:.2f}, ' if mean else ''}{goals}")
             prepare(lab, team, arguments.mean)
             version = OTHER[version_of(lab, NPU_NODES[0])]
             wall, cpu = plain(lab, version)
@@ -194,8 +197,8 @@ def main() -> int:
     finally:
         reset(lab)
     print(
-        f"goals: ratio {GOAL_RATIO:.2f}; where a ping takes {REFERENCE[0]} s and {REFERENCE[1]} s of CPU: {GOAL_WALL:.0f} s over"
-        f" and {GOAL_CPU} s of CPU per node, {GOAL_NOTHING:.0f} s for a run that finds nothing due"
+        f"goals where a ping takes {REFERENCE[0]} s and {REFERENCE[1]} s of CPU: ratio {GOAL_RATIO:.2f}, {GOAL_WALL:.0f} s over"
+        f" and {GOAL_CPU} s of CPU per node, {GOAL_NOTHING} s for a run that finds nothing due"
     )
     return int(missed)
 

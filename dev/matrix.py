@@ -28,11 +28,19 @@ def known_pairs() -> list[Pair]:
     return [(kubernetes, containerd) for kubernetes in versions.known("kubernetes") for containerd in runtimes]
 
 
-def cross() -> list[Pair]:
-    """The newest of each with all of the other: what a release breaks shows with the newest, too."""
-    pairs = known_pairs()
-    newest_kubernetes, newest_containerd = pairs[0]
-    return [pair for pair in pairs if newest_kubernetes in pair or newest_containerd in pair]
+def others() -> list[Pair]:
+    """Each release that the two labs of `make test-all` do not have once: those are the default ones and the oldest ones."""
+    left = []
+    for project, column in zip(("kubernetes", "containerd"), zip(*known_pairs())):
+        releases = list(dict.fromkeys(column))
+        left.append([release for release in releases[:-1] if release != versions.default(project)])
+    kubernetes, containerd = left
+    most = max(len(kubernetes), len(containerd))
+    return list(zip(_filled(kubernetes, most, "kubernetes"), _filled(containerd, most, "containerd")))
+
+
+def _filled(releases: list[str], most: int, project: str) -> list[str]:
+    return [*releases, *[versions.default(project)] * (most - len(releases))]
 
 
 def parse() -> argparse.Namespace:
@@ -91,7 +99,7 @@ def table(results: dict[Pair, str]) -> str:
 def main() -> int:
     arguments = parse()
     if arguments.list:
-        print("\n".join(":".join(pair) for pair in cross()))
+        print("\n".join(":".join(pair) for pair in others()))
         return 0
     pairs = chosen_pairs(arguments.pair)
     state = Path(os.environ["NPU_LAB_STATE"])

@@ -13,14 +13,14 @@ from .runner import Runner
 
 
 class Labs:
-    """:param env: NPU_LABS has their numbers; by default this checkout's own (NPU_LAB) and two that nobody is likely to use"""
+    """:param env: NPU_LABS has their numbers; by default this checkout's own (NPU_LAB) and three that no person is likely to use"""
 
     def __init__(self, checkout: Path, env: dict[str, str], runner: Runner) -> None:
         own = int(env.get("NPU_LAB") or 0)
         numbers = [int(number) for number in env.get("NPU_LABS", "").split()]
-        numbers += [number for number in (own, (own + 49) % 99 + 1, (own + 50) % 99 + 1) if number not in numbers]
-        newest, oldest, of_others = numbers[:3]
-        self._numbers = {Place.NEWEST: newest, Place.ALONE: newest, Place.OLDEST: oldest, Place.OWN: of_others}
+        numbers += [number for number in (own, *((own + more) % 99 + 1 for more in (49, 50, 51))) if number not in numbers]
+        places = (Place.NEWEST, Place.OLDEST, Place.OWN, Place.ROLLOUTS)
+        self._numbers = {**dict(zip(places, numbers)), Place.ALONE: numbers[0]}
         self._env = {name: value for name, value in env.items() if name != "NPU_LAB_STATE"}
         self._runner = runner
         self._kept = [number for number in numbers if (checkout / f".lab{number or ''}" / "inventory.yml").exists()]

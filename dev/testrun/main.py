@@ -69,7 +69,7 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
     checks = Queue(replace(part, command=(*NICE, *part.command)) for part in parts if part.place is Place.NO_LAB)
     for _ in range(WORKERS):
         runner.work(checks, functools.partial(labs.env, Place.NO_LAB))
-    for place in (Place.NEWEST, Place.OLDEST):
+    for place in (Place.NEWEST, Place.ROLLOUTS, Place.OLDEST):
         # One lab after the other: the first one builds what all of them need.
         if any(part.place is place for part in parts):
             if not labs.up(place):

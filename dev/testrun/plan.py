@@ -4,8 +4,8 @@
 """The two suites: what `make test` runs, and what `make test-all` runs.
 
 A part is one command with a log, a result and a budget. `make test` has everything that needs no lab, and the core on one lab with
-the newest releases: tests marked `core`, and two scenarios of molecule. `make test-all` has all tests and scenarios, the oldest
-releases, every pair of releases, and the benches.
+the newest releases: tests marked `core`, and two scenarios of molecule. `make test-all` has all tests and scenarios, each release
+of what is supported, and the benches.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Place(enum.Enum):
 
     NO_LAB = "no lab"
     NEWEST = "a lab with the newest releases"
+    ROLLOUTS = "another lab with the newest releases"
     OLDEST = "a lab with the oldest releases"
     OWN = "labs that it starts itself"
     ALONE = "a lab with the newest releases, and nothing beside it"
@@ -96,7 +97,8 @@ SCENARIOS = {
         "awx": (("awx",), 200),
     },
 }
-# Files of tests/lab/maintenance that share an install; crashes at every call are a part of their own.
+# Files of tests/lab/maintenance that share an install. Crashes are a part of their own: at each kind of call here, at every call in
+# `make crash-test` and, without Ansible, in the simulator.
 ROLLOUTS = {
     "cases": (("cases", "changed_mind"), 700),
     "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "network_ports", "ways_out"), 750),
@@ -128,21 +130,21 @@ def test_all(checkout: Path, results: Path) -> list[Part]:
         for name, (names, budget) in parts.items()
     ]
     rollouts = [
-        _pytest(results, f"maintenance-{name}", [f"tests/lab/maintenance/test_{file}.py" for file in files], budget)
+        _pytest(results, f"maintenance-{name}", [_rollout(file) for file in files], budget, Place.ROLLOUTS)
         for name, (files, budget) in ROLLOUTS.items()
     ]
     parts = [
         *_checks(checkout, CHECKS | SLOW_CHECKS),
-        Part("simulate-many", ("dev/simulate",), 1200, env={"SEEDS": "20000"}),
+        Part("simulate-many", ("dev/simulate",), 600, env={"SEEDS": "10000"}),
         Part("kubernetes-core", ("dev/kubernetes-core",), 300),
         Part("arm64", ("dev/arm64",), 400),
         *(
-            Part(f"ansible-{pair}", ("dev/ansible-matrix", "--fetch", "--pair", pair, "--", *files), budget)
-            for pair, files, budget in _pairs(_listed(checkout, python, "dev/ansible_matrix.py", "--list"))
+            Part(f"ansible-{pair}", ("dev/ansible-matrix", "--fetch", "--pair", pair, *arguments), budget)
+            for pair, arguments, budget in _pairs(_listed(checkout, python, "dev/ansible_matrix.py", "--list"))
         ),
         *scenarios,
         *rollouts,
-        _pytest(results, "crash", [_rollout(name) for name in CRASHING], 2000, env={"NPU_CRASH": "all"}),
+        _pytest(results, "crash", [_rollout(name) for name in CRASHING], 800, Place.ROLLOUTS),
         _pytest(results, "containerd", [CONTAINERD], 300),
         _pytest(results, "lab-test", ["tests/lab", *_ignored(checkout)], 1200),
         _pytest(results, "oldest-containerd", [CONTAINERD], 300, Place.OLDEST),
@@ -193,8 +195,15 @@ def _pytest(
 
 
 def _pairs(names: list[str]) -> list[tuple[str, tuple[str, ...], int]]:
-    """(pair, the unit tests that it runs, budget): all with the newest Python; with others those in which Ansible has a part."""
-    return [(name, () if name == names[-1] else WITH_ANSIBLE, 900 if name == names[-1] else 600) for name in names]
+    """(pair, its arguments, budget).
+
+    All unit tests with the newest Python, with others those in which Ansible has a part; sanity once for each ansible-core.
+    """
+    found: list[tuple[str, tuple[str, ...], int]] = [(names[-1], ("--",), 900)]
+    for name, following in reversed(list(zip(names, names[1:]))):
+        same = name.partition("-")[0] == following.partition("-")[0]
+        found.append((name, (*(("--only", "names,unit") if same else ()), "--", *WITH_ANSIBLE), 400 if same else 600))
+    return found[::-1]
 
 
 def _rollout(name: str) -> str:

@@ -4,7 +4,7 @@
 """Which crashes are still to be tried, and trying them on several nodes at once.
 
 What is tried is chosen by the environment, because all of it takes half an hour:
-  NPU_CRASH=spread   the default: a kill at each kind of call, before it or after it
+  NPU_CRASH=spread   the default: at each kind of call a kill and a silent API, one of them before it and the other after it
   NPU_CRASH=all      all four fates, at call 1, 2, ... until a run ends without reaching it; then at every kind of call
                      that was missed, because a heartbeat more or less moves the numbers (make crash-test)
   NPU_CRASH="kill-after:7,dark-before:npu_trial_boot rebooted"   just these, by number or by a pattern in the
@@ -26,6 +26,8 @@ from support.paths import CHECKOUT
 
 KILLS = (Fate.KILL_BEFORE, Fate.KILL_AFTER)
 FATES = (*KILLS, Fate.DARK_BEFORE, Fate.DARK_AFTER)
+# At every other kind of call; together they are all fates.
+SPREAD = ((Fate.KILL_BEFORE, Fate.DARK_AFTER), (Fate.KILL_AFTER, Fate.DARK_BEFORE))
 
 # (node, fate, at) -> {"node", "fate", "at", "reached", "call", "problems", ...}
 Crash = Callable[[str, Fate, "int | str"], dict]
@@ -45,7 +47,7 @@ class Agenda:
         self._next = dict.fromkeys(FATES if wanted == "all" else (), 1)
         self._fixed = collections.deque()
         if wanted == "spread":
-            self._fixed.extend((KILLS[position % 2], _exactly(what)) for position, what in enumerate(self.kinds))
+            self._fixed.extend((fate, _exactly(what)) for place, what in enumerate(self.kinds) for fate in SPREAD[place % 2])
         elif wanted != "all":
             self._fixed.extend(
                 (Fate(fate), int(at) if at.isdigit() else at)

@@ -19,6 +19,8 @@ from support.patience import PATIENCE
 for directory in ("dev", "lab"):
     sys.path.insert(0, str(CHECKOUT / directory))
 
+from testrun import plan  # noqa: E402
+
 from npulab import versions  # noqa: E402
 
 PROGRAM = """#!/bin/sh
@@ -124,7 +126,10 @@ def test_a_signal_removes_the_lab(start, tmp_path):
 
 def test_the_pairs_of_the_other_suite(run):
     status, listed = run("--list")
-    kubernetes = list(versions.known("kubernetes"))
-    containerd = [name for name in versions.known("containerd") if name != "1.7"]
-    pairs = [*(f"{kubernetes[0]}:{other}" for other in containerd), *(f"{one}:{containerd[0]}" for one in kubernetes[1:])]
-    assert status == 0 and listed.split() == pairs
+    pairs = [tuple(pair.split(":")) for pair in listed.split()]
+    labs = (plan.OLDEST["NPU_LAB_KUBERNETES"], plan.OLDEST["NPU_LAB_CONTAINERD"])
+    newest = (versions.default("kubernetes"), versions.default("containerd"))
+    assert status == 0 and labs not in pairs and newest not in pairs and len(pairs) == len(set(pairs))
+    kubernetes, containerd = zip(*pairs, labs, newest)
+    assert set(kubernetes) == set(versions.known("kubernetes"))
+    assert set(containerd) == {name for name in versions.known("containerd") if name != "1.7"}

@@ -78,11 +78,14 @@ def test_what_is_never_reached_fails(monkeypatch):
         every_crash.try_all(Runs(), [*CALLS, "npu_trial_boot confirmed"], ["npu-a"], "crash.json")
 
 
-def test_spread_is_one_kill_at_each_kind(monkeypatch):
+def test_spread_is_a_kill_and_a_silent_api_at_each_kind(monkeypatch):
     monkeypatch.setenv("NPU_CRASH", "spread")
     runs = Runs()
     every_crash.try_all(runs, CALLS, ["npu-a"], "crash.json")
-    assert runs.made == [(Fate.KILL_BEFORE, 1), (Fate.KILL_AFTER, 3), (Fate.KILL_BEFORE, 4), (Fate.KILL_AFTER, 5)]
+    assert runs.made == [
+        *((Fate.KILL_BEFORE, 1), (Fate.DARK_AFTER, 1), (Fate.KILL_AFTER, 3), (Fate.DARK_BEFORE, 3)),
+        *((Fate.KILL_BEFORE, 4), (Fate.DARK_AFTER, 4), (Fate.KILL_AFTER, 5), (Fate.DARK_BEFORE, 5)),
+    ]
 
 
 def test_just_these(monkeypatch):
