@@ -61,6 +61,8 @@ FAULTS = {
         (("CHIP", CHIP, "0"), ("ADDRESS", IPV4, "10.64.12.10")),
     ),
     "recovery-fails": Fault("hccn_tool -cfg recovery fails for a chip", (("CHIP", CHIP, "0"),)),
+    "diagnosis-fails": Fault("an item of ascend-dmi fails", (("ITEM", r"[A-Za-z]+", "hbm"),)),
+    "slow-diagnosis": Fault("ascend-dmi takes SECONDS longer", (("SECONDS", NUMBER, "30"),)),
     "slow-boot": Fault("the next boots take SECONDS longer", (("SECONDS", NUMBER, "60"),)),
     "hang": Fault("loading the driver freezes the node, until lab/power cycles it"),
     "no-return": Fault("the node does not come back from its next reboot, until it is cleared"),

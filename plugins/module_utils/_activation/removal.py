@@ -37,6 +37,9 @@ FILES = (
     HOME + "/bin/npu-driver-select",
     HOME + "/bin/npu-vnpu",
     HOME + "/maintenance",
+    HOME + "/acceptance",
+    HOME + "/acceptance.log",
+    HOME + "/acceptance-history",
 )
 # Of the last write of firmware.
 FIRMWARE_FILES = (flash_state.STATE, flash_state.LOG)

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
+    AcceptanceAnswer,
     FirmwareAnswer,
     RebootAnswer,
     Verdict,
@@ -88,6 +89,10 @@ class HostPort:
     def collected(self, arguments: dict[str, Any], seconds: int) -> dict[str, Any]:
         """The diagnostic data of the host as it sends them, which nobody has checked; ``seconds``: the limit of the call."""
         return self._call("npuops.ascend.npu_collect", dict(arguments, root=self._root), seconds)
+
+    def accepted(self, arguments: dict[str, Any]) -> AcceptanceAnswer:
+        """What npu_accept has found so far."""
+        return host_answers.acceptance_answer(self._call("npuops.ascend.npu_accept", dict(arguments, root=self._root)))
 
     def _boot(self, **arguments: Any) -> dict[str, Any]:
         arguments = {name: value for name, value in arguments.items() if value is not None}

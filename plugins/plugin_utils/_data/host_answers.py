@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import VERDICTS
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.chip_faults import MOST_CODES
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -50,6 +51,8 @@ Kernel = Annotated[str, text(255, r"[0-9A-Za-z][0-9A-Za-z._+~-]*", "a kernel rel
 BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
 # Other hosts are told to send packets there.
 Address = Annotated[str, text(15, r"[0-9]{1,3}(\.[0-9]{1,3}){3}", "an IPv4 address")]
+# It becomes part of the name of a file.
+Moment = Annotated[str, text(20, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "a time in UTC")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 
@@ -376,6 +379,37 @@ class PingAnswer(TypedDict):
     results: Annotated[list[PingResult], listing(schema.of(PingResult), 64)]
 
 
+# --- npu_accept ---
+
+
+class AcceptanceFinding(TypedDict):
+    """The result of one check."""
+
+    name: Word
+    level: Annotated[int, number(1, 3)]
+    verdict: Annotated[str, one_of(*VERDICTS)]
+    seen: Told
+    advice: Told | None  # what to do
+
+
+class AcceptanceResult(TypedDict):
+    """What an acceptance has found."""
+
+    level: Annotated[int, number(1, 3)]
+    began: Moment
+    ended: Moment
+    driver: Word | None
+    firmware: Word | None  # with commas where they differ
+    chips: Annotated[int, number(0, 1024)]
+    findings: Annotated[list[AcceptanceFinding], listing(schema.of(AcceptanceFinding), 256)]
+
+
+class AcceptanceAnswer(TypedDict):
+    """What npu_accept answers."""
+
+    result: AcceptanceResult | None  # None while the diagnosis runs
+
+
 # --- all together ---
 
 
@@ -460,6 +494,7 @@ class RebootAnswer(TypedDict):
 _ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
+_ACCEPTANCE_ANSWER = schema.of(AcceptanceAnswer)
 _FIRMWARE_ANSWER, _VNPU_ANSWER, _PING_ANSWER = schema.of(FirmwareAnswer), schema.of(VnpuAnswer), schema.of(PingAnswer)
 
 
@@ -499,6 +534,11 @@ def ping_results(answer: Any) -> list[PingResult]:
 def view(answer: Any) -> View:
     """What npu_trial_boot answered as ``view``. Raises NpuError."""
     return _checked(_VIEW, answer)
+
+
+def acceptance_answer(answer: Any) -> AcceptanceAnswer:
+    """What npu_accept answered. Raises NpuError."""
+    return _checked(_ACCEPTANCE_ANSWER, answer)
 
 
 def reboot_answer(answer: Any) -> RebootAnswer:

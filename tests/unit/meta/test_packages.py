@@ -29,11 +29,11 @@ MODULES = sorted(path.relative_to(PLUGINS).with_suffix("").as_posix() for path i
 # From the ground to the roof, as in docs/architecture.md.
 LAYERS = {
     "module_utils": (
-        "_host _image _chips _vnpu _runtime _crio _kubelet _containerd _run_package _firmware _driver _ascend_runtime _activation _inspect _collect"
+        "_host _image _chips _vnpu _runtime _crio _kubelet _containerd _run_package _firmware _driver _ascend_runtime _activation _inspect _collect _acceptance"
     ).split(),
     "plugin_utils": (
         "_settings _kube _python _data _network _mindcluster _record _pods _nodes _components _drain _park _withdrawal _heal _maintenance _action"
-        " _package _report _notify _awx _preflight _plan _adopt _agent_image _mirror _collect"
+        " _package _report _notify _awx _preflight _plan _adopt _agent_image _mirror _collect _acceptance"
     ).split(),
 }
 

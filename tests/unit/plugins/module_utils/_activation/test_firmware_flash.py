@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._activation import f
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
+from support.host.fake_units import SYSTEMCTL, SYSTEMD_RUN
 from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
@@ -38,36 +39,6 @@ while [ -e "$FAKE/hold" ]; do sleep 0.05; done
 echo "Firmware package of the test"
 [ ! -e "$FAKE/package-fails" ] || { echo "[ERROR]upgrade-tool: device 1 does not answer"; exit "$(cat "$FAKE/package-fails")"; }
 exit 0
-"""
-
-SYSTEMD_RUN = """#!/bin/sh
-echo "systemd-run" $* >>"$FAKE/calls"
-[ ! -e "$FAKE/fail-systemd-run" ] || { echo "Failed to create bus connection" >&2; exit 1; }
-log=/dev/null
-while case $1 in -*) true ;; *) false ;; esac; do
-    case $1 in --property=StandardOutput=file:*) log=${1#*file:} ;; esac
-    shift
-done
-echo running >"$FAKE/unit"
-touch "$log"
-("$@" >"$log" 2>&1; echo $? >"$FAKE/unit.new"; mv "$FAKE/unit.new" "$FAKE/unit") >/dev/null 2>&1 </dev/null &
-"""
-
-SYSTEMCTL = """#!/bin/sh
-case $1 in
-show)
-    state=$(cat "$FAKE/unit" 2>/dev/null)
-    case $state in
-    '') echo ActiveState=inactive ;;
-    running) printf 'ActiveState=active\\nSubState=running\\n' ;;
-    0) printf 'ActiveState=active\\nSubState=exited\\nExecMainStatus=0\\nResult=success\\n' ;;
-    *) printf 'ActiveState=failed\\nSubState=failed\\nExecMainStatus=%s\\nResult=exit-code\\n' "$state" ;;
-    esac
-    ;;
-stop) rm -f "$FAKE/unit" ;;
-is-active) [ -e "$FAKE/reboot-queued" ] && echo active || echo inactive ;;
-is-system-running) [ -e "$FAKE/stopping" ] && echo stopping || echo running ;;
-esac
 """
 
 

@@ -1,0 +1,113 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
+from ansible_collections.npuops.ascend.plugins.plugin_utils._collect.node_bundle import check_node
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceResult
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
+
+# Seconds that one call on the host waits for the diagnosis; the call itself has a limit of 60.
+_WAIT = 20
+# Calls in a row that a host may leave unanswered while its diagnosis runs, a pause between them, and when to tell that it runs.
+_MOST_SILENT = 10
+_PAUSE = 10
+_TELL = 60
+_GRACE = 300  # seconds that a diagnosis may take beyond its own limit
+
+
+class ActionModule(ClusterAction):
+    """See the documentation of the module npu_accept_node."""
+
+    ARGUMENTS = {
+        "node": {"type": "str", "required": True},
+        "level": {"type": "int", "choices": [1, 2, 3], "default": 1},
+        "ignore": {"type": "list", "elements": "str", "default": []},
+        "directory": {"type": "path"},
+        "toolbox": {"type": "path", "default": TOOLBOX},
+        "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
+        "settings": {"type": "dict", "default": {}},
+        "driver_root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
+        "driver_source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
+        "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+    }
+    _requires_connection = True
+
+    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        self._task_vars = task_vars or {}
+        return super().run(tmp, task_vars)
+
+    def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        node, level = params["node"], params["level"]
+        check_node(node)
+        try:
+            result = self._result(params, self._obstacle(params))
+            document = acceptance_document.of_result(node, level, result, params["ignore"])
+        except (NpuError, AnsibleError) as exc:
+            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+            document = acceptance_document.without_result(node, level, now, one_line(exc))
+        path = None
+        if params["directory"] and not self.check_mode:
+            path = acceptance_document.write(params["directory"], document)
+        lines = acceptance_document.lines(document)
+        bad = document["verdict"] in acceptance_document.BAD
+        return {"document": document, "path": path, "lines": lines, "problem": lines[0] if bad else None}
+
+    def _obstacle(self, params: dict[str, Any]) -> str | None:
+        """Why the chips of the node must not be loaded, as a clause; only the cluster knows."""
+        if params["level"] == 1:
+            return None
+        drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
+        try:
+            return node_use.reason(kube_client.connect(params), params["node"], drivers)
+        except NpuError as exc:
+            return "not run, because it is not known whether pods use the node: %s" % exc.message
+
+    def _result(self, params: dict[str, Any], obstacle: str | None) -> AcceptanceResult:
+        """What the host finds, when it has ended. Raises NpuError."""
+        host = HostPort(self, self._task_vars, params["driver_root"])
+        arguments = {
+            "level": params["level"],
+            "source": params["driver_source"],
+            "library_path": params["library_path"],
+            "network": params["network"],
+            "toolbox": params["toolbox"],
+            "wait": _WAIT,
+        }
+        if obstacle:
+            arguments["blocked"] = obstacle
+        begun = told = time.monotonic()
+        end = begun + LIMITS.get(params["level"], 0) + _GRACE
+        silent = 0
+        while True:
+            try:
+                answer = host.accepted(arguments)
+                if answer["result"] is not None:
+                    return answer["result"]
+                silent = 0
+            except HostUnreachable:
+                silent += 1
+                # Only a diagnosis goes on without a connection.
+                if params["level"] == 1 or silent > _MOST_SILENT:
+                    raise
+                time.sleep(_PAUSE)
+            now = time.monotonic()
+            if now > end:
+                raise NpuError("the diagnosis has not ended after %d minutes" % ((now - begun) / 60))
+            if now - told >= _TELL:
+                told = now
+                Display().display("%s: ascend-dmi has been running for %d minutes" % (params["node"], (now - begun) / 60))

@@ -1,0 +1,166 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Accept this host: find out whether its chips are fit to serve.
+
+Level 1 looks, as npu_validate does, and judges more strictly. Levels 2 and 3 also run Huawei's diagnosis, which loads the chips.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import time
+
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import ascend_dmi, diagnosis, history
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import (
+    FAIL,
+    PASS,
+    UNKNOWN,
+    WARNING,
+    finding,
+    worst,
+)
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory
+from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
+from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect.host_validation import Validation
+
+LEVELS = (1, 2, 3)
+RUNNING, DONE = "running", "done"
+_LOCK = "/run/npuops/acceptance.lock"
+_LOOK = 1.0  # seconds
+_CHIP = re.compile(r"v?davinci\d+\Z")
+_HEALTH_ADVICE = "Run npu-smi info -t health -i NPU on the host; docs/chip-faults.md says what its codes mean"
+_GONE_ADVICE = "Check the host's cards, power and dmesg"
+
+
+class Acceptance:
+    """The acceptance of this host at a ``level``; ``toolbox``: directory of MindCluster's ToolBox; ``blocked``: why no diagnosis
+    may be started, as a clause, or None; ``keep``: whether the host keeps the result; ``validation``: options of ``Validation``;
+    ``fs``: the host's / (empty: this machine's).
+    """
+
+    def __init__(self, level, toolbox=ascend_dmi.TOOLBOX, blocked=None, keep=True, validation=None, fs=""):
+        self.level, self.toolbox, self.blocked, self.keep, self.fs = level, toolbox, blocked, keep, fs
+        self._options = validation or {}
+
+    @functools.cached_property
+    def _host(self):
+        """The ``Validation`` of this host, which has run."""
+        validation = Validation(fs=self.fs, **self._options)
+        validation.run()
+        return validation
+
+    def look(self, wait):
+        """Begin, or continue what an earlier call has begun, and wait at most ``wait`` seconds.
+
+        Returns {"state", "began", "result"}: result is {"level", "began", "ended", "driver", "firmware", "chips", "findings"}, or
+        None while the diagnosis runs. Raises NpuError.
+        """
+        deadline = time.monotonic() + wait
+        make_directory(self.fs + "/run/npuops")
+        with exclusive(self.fs + _LOCK, wait + 20, "accepting the chips"):
+            begun = diagnosis.waiting(self.fs)
+            if begun is not None and begun["level"] != self.level:
+                self._end_other(begun)
+                begun = None
+            if begun is None:
+                begun, found = self._begin()
+                if found is not None:
+                    return self._end(begun, found)
+            while True:
+                found = diagnosis.result(begun, self.fs)
+                if found is not None:
+                    return self._end(begun, found)
+                if time.monotonic() >= deadline:
+                    return {"state": RUNNING, "began": begun["began"], "result": None}
+                time.sleep(_LOOK)
+
+    def _end_other(self, begun):
+        """What was begun at another level has ended, and no call has asked for its result since. Raises NpuError if it runs."""
+        found = diagnosis.result(begun, self.fs)
+        if found is None:
+            raise NpuError(
+                "An acceptance of level %d has been running on this host since %s. Wait until it ends, or stop it with "
+                "systemctl stop %s" % (begun["level"], begun["began"], diagnosis.UNIT)
+            )
+        self._end(begun, found)
+
+    def _begin(self):
+        """(what was begun, the findings of the diagnosis), None for those if it has been started."""
+        begun = {"level": self.level, "boot_id": host_boot.boot_id(self.fs), "began": _now(), "findings": self._looked()}
+        if self.level == 1 or not self._chips():
+            return begun, []
+        obstacle = self._obstacle(begun["findings"])
+        if obstacle is None:
+            try:
+                diagnosis.start(begun, ascend_dmi.command(self.toolbox, self.level, self.fs), self.fs)
+                return begun, None
+            except NpuError as exc:
+                obstacle = exc.message, None
+        return begun, [finding("ascend-dmi", self.level, UNKNOWN, *obstacle)]
+
+    def _chips(self):
+        return self._host.host.chips if self._host.host else 0
+
+    def _obstacle(self, looked):
+        """Why no diagnosis is started, as (what is so, what to do), or None."""
+        if worst(looked) == FAIL:
+            return "not run, because the host does not pass level 1", "Repair that first, then run accept again"
+        if self.blocked:
+            return self.blocked, None
+        held = [entry for entry in holders(self.fs) if any(map(_CHIP.match, entry["device"].split(", ")))]
+        if held:
+            told = ", ".join("%s (process %d, %s)" % (entry["command"], entry["pid"], entry["device"]) for entry in held[:4])
+            return "not run, because chips are in use: %s" % told, "End these processes, then run accept again"
+        return None
+
+    def _looked(self):
+        """The findings of level 1."""
+        validation = self._host
+        results = [result for result in validation.results if result["name"] != "health"]
+        if validation.network != "strict":
+            results += validation.network_results
+        found = [
+            finding(result["name"], 1, PASS if result["ok"] else FAIL, result["seen"], result["message"]) for result in results
+        ]
+        if not self._chips():
+            return found or [finding("chips", 1, UNKNOWN, "this host has no chips", "Leave it out with --limit")]
+        if validation.chip_health:
+            found.append(self._health())
+        before = validation.before
+        gone = chip_memory.told(self._chips(), before["count"], before["gone"], before["boot"])
+        if gone:
+            found.append(finding("chip_count", 1, FAIL, gone, _GONE_ADVICE))
+        return found
+
+    def _health(self):
+        chips = self._host.chip_health
+        sick = chip_health.ill(chips)
+        if not sick:
+            return finding("chip_health", 1, PASS, "OK for %d chips" % len(chips))
+        verdict = WARNING if all(map(chip_health.serves, sick)) else FAIL
+        return finding("chip_health", 1, verdict, chip_health.told(chips), _HEALTH_ADVICE)
+
+    def _end(self, begun, found):
+        result = {
+            "level": begun["level"],
+            "began": begun["began"],
+            "ended": _now(),
+            "driver": self._host.driver["version"],
+            "firmware": self._host.firmware,
+            "chips": self._chips(),
+            "findings": begun["findings"] + found,
+        }
+        if self.keep:
+            history.add(result, self.fs)
+        if diagnosis.waiting(self.fs) is not None:
+            diagnosis.forget(self.fs)
+        return {"state": DONE, "began": begun["began"], "result": result}
+
+
+def _now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -1,0 +1,107 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run ascend-dmi on this host, in a unit of systemd that outlives the connection, and tell what became of it.
+
+/var/lib/npuops/acceptance       {"level", "boot_id", "began", "findings"}: of the acceptance that waits for its diagnosis
+/var/lib/npuops/acceptance.log   what the diagnosis prints
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import ascend_dmi
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding
+from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
+from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
+from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
+    make_directory,
+    read_object,
+    read_untrusted,
+    remove_file,
+    write_atomic,
+)
+
+STATE = "/var/lib/npuops/acceptance"
+LOG = "/var/lib/npuops/acceptance.log"
+UNIT = "npuops-acceptance.service"
+
+_NAME = "ascend-dmi"
+_FIELDS = {"level": int, "boot_id": str, "began": str, "findings": list}
+_MOST_OUTPUT = 2**20
+_LAST_OUTPUT = 300  # characters
+_TIMED_OUT = (124, 137)  # exit statuses of timeout(1)
+
+
+def waiting(fs=""):
+    """The acceptance whose diagnosis was started, as it is on disk; None if there is none."""
+    found = read_object(fs + STATE)
+    if found is None or not all(isinstance(found.get(key), kind) for key, kind in _FIELDS.items()):
+        return None
+    return {key: found[key] for key in _FIELDS}
+
+
+def start(acceptance, argv, fs=""):
+    """Start ``argv``, of ``ascend_dmi.command``, for the ``acceptance``, which is on disk before. Raises NpuError."""
+    make_directory(os.path.dirname(fs + STATE))
+    if os.path.lexists(fs + LOG):
+        remove_file(fs + LOG)
+    write_atomic(fs + STATE, json.dumps(acceptance, sort_keys=True) + "\n", 0o644)
+    # A unit of before would keep the name.
+    host_command.run(["systemctl", "stop", UNIT], 20)
+    systemd.forget_failures(UNIT)
+    unit = ["systemd-run", "--quiet", "--unit=" + UNIT, "--remain-after-exit", "--description=Accept the NPUs of this host"]
+    unit += ["--property=StandardOutput=file:" + fs + LOG, "--property=StandardError=inherit"]
+    unit += ["timeout", "--kill-after=60", str(ascend_dmi.LIMITS[acceptance["level"]])]
+    result = host_command.run(unit + argv, 20)
+    if result.rc is None:
+        # systemd may start it still.
+        raise NpuError("It is not known whether ascend-dmi runs: systemd-run did not respond within 20 s. Run accept again")
+    if result.rc != 0:
+        remove_file(fs + STATE)
+        raise NpuError("ascend-dmi was not started: systemd-run: %s" % (result.text or "no output"))
+
+
+def result(acceptance, fs=""):
+    """The findings of the diagnosis of ``acceptance``, or None while it runs."""
+    level = acceptance["level"]
+    if acceptance["boot_id"] != host_boot.boot_id(fs):
+        return [finding(_NAME, level, UNKNOWN, "the host went down during the diagnosis", "Run accept again")]
+    unit = systemd.show(UNIT, "ActiveState", "SubState", "ExecMainStatus", "Result")
+    active, sub, status = unit.get("ActiveState"), unit.get("SubState"), unit.get("ExecMainStatus", "")
+    # systemd has started it in this boot. If it does not answer, it is busy.
+    if active is None or active in ("activating", "deactivating") or (active, sub) == ("active", "running"):
+        return None
+    try:
+        text = (read_untrusted(fs + LOG, _MOST_OUTPUT) or b"").decode("utf-8", "replace")
+    except OSError as exc:
+        return [finding(_NAME, level, UNKNOWN, "its output cannot be read: %s" % exc, "Run accept again")]
+    found = ascend_dmi.findings(text, level)
+    ended = (active, sub) == ("active", "exited") or (active == "failed" and unit.get("Result") == "exit-code")
+    code = int(status) if ended and status.isdecimal() else None
+    if code == 0 and found:
+        return found
+    # timeout(1) ends itself by the signal with which it had to kill the program.
+    killed = (active, unit.get("Result"), status) == ("failed", "signal", "9")
+    if killed or code in _TIMED_OUT:
+        why = "did not end within %d s and was stopped" % ascend_dmi.LIMITS[level]
+    elif code is None:
+        why = "ended in an unknown way (%s is %s)" % (UNIT, active)
+    else:
+        why = "ended with exit status %d" % code
+        # An item that fails may be its exit status.
+        if any(entry["verdict"] != "PASS" for entry in found):
+            return found
+    last = printable(" ".join(text.split())[-_LAST_OUTPUT:])
+    seen = "it %s%s" % (why, ": %s" % last if last else "")
+    return [*found, finding(_NAME, level, UNKNOWN, seen, "See %s on the host" % LOG)]
+
+
+def forget(fs=""):
+    """The acceptance is over."""
+    remove_file(fs + STATE)
+    host_command.run(["systemctl", "stop", UNIT], 20)

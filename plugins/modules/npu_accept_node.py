@@ -1,0 +1,154 @@
+#!/usr/bin/python
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+module: npu_accept_node
+short_description: "Step of a playbook: give one verdict on a node and its chips"
+version_added: 0.1.0
+author:
+  - npuops.ascend maintainers (@npuops)
+description:
+  - Runs M(npuops.ascend.npu_accept) on the host of a node until it has a result, and makes one document with one verdict of it.
+  - With a level above 1, the node must be cordoned, and no pod on it may use NPUs. Otherwise the diagnosis, which loads the chips, is
+    not started, and the verdict is V(UNKNOWN). A host that has not joined the cluster can be accepted.
+  - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_accept) goes through the connection of that
+    host. If the connection ends, or if this run is killed, the diagnosis goes on, and the next run waits for its result.
+  - A host that does not respond has the verdict V(UNKNOWN). It is not a failure of the module.
+extends_documentation_fragment:
+  - kubernetes.core.k8s_auth_options
+  - npuops.ascend.attributes
+  - npuops.ascend.attributes.cluster
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Makes the checks of level 1 only, writes no file, and the host keeps no result.
+  diff_mode:
+    support: N/A
+    details:
+      - The module configures nothing.
+  idempotent:
+    support: N/A
+    details:
+      - Each call is another acceptance, unless a diagnosis is running.
+options:
+  node:
+    description: Name of the Node object.
+    type: str
+    required: true
+  level:
+    description: The option of the same name of M(npuops.ascend.npu_accept).
+    type: int
+    choices: [1, 2, 3]
+    default: 1
+  ignore:
+    description: Names of checks that do not count for the verdict.
+    type: list
+    elements: str
+    default: []
+  directory:
+    description:
+      - The directory on the controller in which to write the document. It is created if it does not exist. By default, no file is
+        written.
+    type: path
+  toolbox:
+    description: The option of the same name of M(npuops.ascend.npu_accept).
+    type: path
+    default: /usr/local/Ascend/toolbox
+  network:
+    description: The option of the same name of M(npuops.ascend.npu_accept).
+    type: str
+    choices: ["off", warn, strict]
+    default: strict
+  settings:
+    description: The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. It says which DRA drivers have NPUs.
+    type: dict
+    default: {}
+  driver_root:
+    description: The option O(npuops.ascend.npu_accept#module:root) of M(npuops.ascend.npu_accept).
+    type: path
+    default: /var/lib/Ascend
+  driver_source:
+    description: The option O(npuops.ascend.npu_accept#module:source) of M(npuops.ascend.npu_accept).
+    type: str
+    choices: [image, package, preinstalled]
+    default: image
+  library_path:
+    description: The option of the same name of M(npuops.ascend.npu_validate).
+    type: str
+    choices: [hook, env, none]
+    default: hook
+seealso:
+  - module: npuops.ascend.npu_accept
+"""
+
+EXAMPLES = r"""
+- name: Accept the node at level 2
+  npuops.ascend.npu_accept_node:
+    node: "{{ npu_node_name | default(inventory_hostname) }}"
+    level: 2
+    directory: ./npu-accept
+  register: acceptance
+
+- name: Show the verdict
+  ansible.builtin.debug:
+    msg: "{{ acceptance.lines }}"
+"""
+
+RETURN = r"""
+document:
+  description: The verdict. The file C(docs/accept.schema.json) is its schema.
+  returned: success
+  type: dict
+  contains:
+    schema:
+      description: Version of the schema.
+      type: int
+    node:
+      description: Name of the Node.
+      type: str
+    level:
+      description: The level.
+      type: int
+    verdict:
+      description: The worst of the verdicts of all checks that count, in the order V(PASS), V(WARNING), V(UNKNOWN), V(FAIL).
+      type: str
+    began:
+      description: When the acceptance began, in UTC.
+      type: str
+    ended:
+      description: When it ended, in UTC.
+      type: str
+    driver:
+      description: Version of the driver, V(none) if it is not known.
+      type: str
+    firmware:
+      description: Firmware version of the chips, with commas if they differ. V(none) if it is not known.
+      type: str
+    chips:
+      description: Number of chips.
+      type: int
+    findings:
+      description:
+        - The results of all checks, as RV(npuops.ascend.npu_accept#module:result.findings), each with C(ignored), which is V(true) if it
+          does not count.
+      type: list
+      elements: dict
+path:
+  description: Absolute path of the file, V(none) if none was written.
+  returned: success
+  type: str
+lines:
+  description: The verdict, and the checks that have not passed, as lines of text.
+  returned: success
+  type: list
+  elements: str
+problem:
+  description: The first of the lines if the verdict is V(FAIL) or V(UNKNOWN), otherwise V(none).
+  returned: success
+  type: str
+"""

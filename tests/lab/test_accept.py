@@ -1,0 +1,69 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Nodes of the lab are accepted: all at level 1; one that is drained, as the output says, with a simulated ascend-dmi."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import jsonschema
+import pytest
+
+from support.paths import CHECKOUT
+
+pytestmark = pytest.mark.usefixtures("installed")
+
+NODE = "npu-a"
+TOOLBOX = "/opt/Ascend/toolbox"
+SCHEMA = json.loads((CHECKOUT / "docs/accept.schema.json").read_text(encoding="utf-8"))
+
+
+def accept(lab, directory, *arguments, **variables):
+    """(what the run printed, its exit status, {node: document})."""
+    done = lab.playbook("accept", *arguments, check=False, npu_accept_dir=str(directory), npu_accept_toolbox=TOOLBOX, **variables)
+    found = {}
+    for path in sorted(directory.glob("*.json")):
+        document = json.loads(path.read_text(encoding="utf-8"))
+        jsonschema.validate(document, SCHEMA)
+        found[document["node"]] = document
+    return done.stdout + done.stderr, done.returncode, found
+
+
+def test_a_fleet_in_order_passes(lab, tmp_path):
+    told, status, documents = accept(lab, tmp_path, "--limit=npu-a,npu-b,npu-c")
+    assert status == 0, told
+    assert {name: document["verdict"] for name, document in documents.items()} == dict.fromkeys(("npu-a", "npu-b", "npu-c"), "PASS")
+
+
+@pytest.fixture
+def drained(lab):
+    yield
+    lab.fault(NODE, "clear")
+    lab.kubectl("uncordon", NODE)
+
+
+def test_a_drained_node_is_accepted_as_the_output_says(lab, drained, tmp_path):
+    told, status, documents = accept(lab, tmp_path / "1", f"--limit={NODE}", npu_accept_level=2)
+    assert status == 2 and documents[NODE]["verdict"] == "UNKNOWN", told
+    for command in re.findall(rf"kubectl drain {NODE} --ignore-daemonsets", told)[:1]:
+        lab.kubectl(*shlex.split(command)[1:])
+    # The run dies while ascend-dmi runs, and the next one has its result.
+    lab.fault(NODE, "slow-diagnosis", "20")
+    began = lab.module(NODE, "npu_accept", level=2, toolbox=TOOLBOX, wait=0)
+    assert began["state"] == "running", began
+    told, status, documents = accept(lab, tmp_path / "2", f"--limit={NODE}", npu_accept_level=2)
+    assert status == 0 and documents[NODE]["verdict"] == "PASS", told
+    assert documents[NODE]["began"] == began["began"]
+    names = {found["name"] for found in documents[NODE]["findings"]}
+    assert names >= {"chips", "chip_health", "ascend-dmi driver", "ascend-dmi hbm", "ascend-dmi network"}
+    lab.fault(NODE, "clear")
+    # What fails is named, and the host remembers it.
+    lab.fault(NODE, "diagnosis-fails", "aicore")
+    told, status, documents = accept(lab, tmp_path / "3", f"--limit={NODE}", npu_accept_level=3)
+    assert status == 2 and documents[NODE]["verdict"] == "FAIL", told
+    assert "FAIL ascend-dmi aicore: FAIL; aicore diagnosis failed on device 0." in told
+    kept = json.loads(lab.ssh(NODE, "cat /var/lib/npuops/acceptance-history").stdout)["results"]
+    assert [(entry["level"], entry["verdict"]) for entry in kept[:3]] == [(3, "FAIL"), (2, "PASS"), (2, "UNKNOWN")]

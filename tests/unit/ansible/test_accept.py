@@ -1,0 +1,144 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The playbook accept: hosts that pass, hosts that do not, one that is down, and some that lie."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import jsonschema
+import pytest
+
+from support import controller, hostile
+from support.kube.eviction_stub import EvictionApi
+from support.paths import CHECKOUT
+
+SCHEMA = json.loads((CHECKOUT / "docs/accept.schema.json").read_text(encoding="utf-8"))
+NEAR = """
+DOCUMENTATION = "{name: near, short_description: a shell on this machine, author: us, description: x, options: {}}"
+from ansible.plugins.connection.local import Connection as Local
+class Connection(Local):
+    transport = "near"
+"""
+DOWN = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
+
+
+def result(*findings, **changes):
+    """What npu_accept answers."""
+    whole = {
+        "level": 1,
+        "began": "2026-11-26T10:00:00Z",
+        "ended": "2026-11-26T10:00:05Z",
+        "driver": "25.5.0",
+        "firmware": "7.8.0",
+        "chips": 8,
+        "findings": [
+            {"name": name, "level": 1, "verdict": verdict, "seen": seen, "advice": None} for name, verdict, seen in findings
+        ],
+    }
+    return {"changed": False, "state": "done", "began": whole["began"], "result": {**whole, **changes}}
+
+
+class Site:
+    def __init__(self, directory, api):
+        self.directory, self.api = directory, api
+        (directory / "near.py").write_text(NEAR, encoding="utf-8")
+
+    def answers(self, name, answer):
+        """A host that answers any module with this."""
+        said, python = self.directory / (name + ".json"), self.directory / (name + ".python")
+        said.write_text(json.dumps(answer), encoding="utf-8")
+        python.write_text("#!/bin/sh\nexec cat '%s'\n" % said, encoding="utf-8")
+        python.chmod(0o755)
+        return {"ansible_connection": "near", "ansible_python_interpreter": str(python)}
+
+    def run(self, hosts, *arguments, **variables):
+        inventory = self.directory / "hosts.json"
+        inventory.write_text(json.dumps({"npu_nodes": {"hosts": hosts, "vars": variables}}), encoding="utf-8")
+        return controller.run(
+            ["ansible-playbook", "-i", str(inventory), "npuops.ascend.accept", *arguments],
+            self.directory,
+            environ={"ANSIBLE_CONNECTION_PLUGINS": str(self.directory)},
+            more={"TMPDIR": str(self.directory), "K8S_AUTH_HOST": self.api.address, "K8S_AUTH_API_KEY": "token"},
+        )
+
+    @property
+    def documents(self):
+        """{node: document}."""
+        found = {}
+        for path in (self.directory / "verdicts").glob("*.json"):
+            document = json.loads(path.read_text(encoding="utf-8"))
+            jsonschema.validate(document, SCHEMA)
+            found[document["node"]] = document
+        return found
+
+
+@pytest.fixture
+def site(tmp_path):
+    with EvictionApi() as api:
+        yield Site(tmp_path, api)
+
+
+def test_one_verdict_for_each_node(site):
+    hosts = {
+        "good": site.answers("good", result(("chips", "PASS", "8 x 910B"))),
+        "warm": site.answers("warm", result(("chip_health", "WARNING", "NPU 1: Warning"))),
+        "bad": site.answers("bad", result(("network_link", "FAIL", "chip 3: DOWN"))),
+        "excused": site.answers("excused", result(("chips", "PASS", "x"), ("network_optical", "FAIL", "chip 1"))),
+        "down": DOWN,
+        "broken": site.answers("broken", {"failed": True, "msg": "No space left on device"}),
+    }
+    done = site.run(hosts, npu_accept_dir=str(site.directory / "verdicts"), npu_accept_ignore=["network_optical"])
+    told = done.stdout + done.stderr
+    assert done.returncode == 2 and "Traceback" not in told, told
+    verdicts = {name: document["verdict"] for name, document in site.documents.items()}
+    assert verdicts == {
+        "good": "PASS", "warm": "WARNING", "bad": "FAIL", "excused": "PASS", "down": "UNKNOWN", "broken": "UNKNOWN",
+    }  # fmt: skip
+    for line in (
+        "good: PASS at level 1 (8 chips, driver 25.5.0, firmware 7.8.0)",
+        "  FAIL network_link: Chip 3: DOWN.",
+        "  UNKNOWN host: No space",
+    ):
+        assert line in told, told
+    # Those that keep the run from success are named at its end.
+    failure = told.rpartition("Fail if a node was not accepted")[2]
+    assert all("%s: %s" % (name, verdicts[name]) in failure for name in ("bad", "down", "broken"))
+    assert not any("%s: %s" % (name, verdicts[name]) in failure for name in ("good", "warm", "excused"))
+    assert site.api.requests == []  # level 1 needs no cluster
+
+
+def test_check_mode_and_no_directory_write_nothing(site):
+    hosts = {"good": site.answers("good", result(("chips", "PASS", "8 x 910B")))}
+    done = site.run(hosts, "--check", npu_accept_dir=str(site.directory / "verdicts"))
+    assert done.returncode == 0 and "good: PASS" in done.stdout and not (site.directory / "verdicts").exists(), done.stdout
+    done = site.run(hosts, "-e", "npu_accept_level=", "-e", "npu_accept_ignore=", "-e", "npu_accept_toolbox=")
+    assert done.returncode == 0 and "good: PASS at level 1" in done.stdout, done.stdout
+
+
+def hostile_answers(canary):
+    for number, text in enumerate(hostile.templates(canary)):
+        yield "lies-%d" % number, result((text, "FAIL", text))
+        yield "fails-%d" % number, {"failed": True, "msg": text}
+    good = ("chips", "PASS", "8 x 910B")
+    yield "is-no-answer", {"changed": False, "result": 7}
+    yield "has-another-verdict", result(("chips", "FINE", "8 x 910B"))
+    yield "escapes", result(good, ended="../../../escaped")
+    yield "is-long", result(*[good] * 300)
+    yield "is-longer", result(("chips", "PASS", "x" * 10**5))
+    yield "orders", {**result(good), "ansible_facts": {"npu_accept_ignore": ["chips"]}, "lines": ["forged"]}
+
+
+def test_a_host_decides_about_itself_only(site):
+    canary = site.directory / "evaluated"
+    hosts = {name: site.answers(name, answer) for name, answer in hostile_answers(canary)}
+    done = site.run(hosts, npu_accept_dir=str(site.directory / "verdicts"))
+    told = done.stdout + done.stderr
+    assert done.returncode == 2 and "Traceback" not in told and "forged" not in told, told
+    assert not canary.exists() and not list(pathlib.Path(site.directory).rglob("*escaped*")), told
+    assert hostile.SHOWN in told.replace("\\", ""), told
+    verdicts = {name: document["verdict"] for name, document in site.documents.items()}
+    assert set(verdicts) == set(hosts) and verdicts.pop("orders") == "PASS"
+    assert {verdict for name, verdict in verdicts.items() if not name.startswith("lies")} == {"UNKNOWN"}

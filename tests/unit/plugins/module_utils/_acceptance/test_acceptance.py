@@ -1,0 +1,261 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""One host that is accepted, and one thing after the other that must keep it from that; on a host below a temporary directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import time
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import acceptance, diagnosis, history
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._inspect.host_validation import Validation
+from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
+
+from support.host.fake_host import add_process
+from support.host.fake_units import SYSTEMCTL, SYSTEMD_RUN
+from support.host.healthy_host import BOOT, HealthyHost
+from support.patience import PATIENCE
+
+ASCEND_DMI = """#!/bin/sh
+echo "ascend-dmi $*" >>"$FAKE/calls"
+while [ -e "$FAKE/hold" ]; do sleep 0.05; done
+printf 'Summary:\\n    Arch: aarch64\\n\\nHardware:\\n    driver:\\n        HEALTH\\n    hbm:\\n'
+cat "$FAKE/hbm" 2>/dev/null || echo '        PASS'
+exit "$(cat "$FAKE/status" 2>/dev/null || echo 0)"
+"""
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """Two chips, and a ToolBox."""
+    root, fake = tmp_path / "host", tmp_path / "fake"
+    for directory in (root, fake, tmp_path / "bin"):
+        directory.mkdir()
+    tmp_path.chmod(0o755)
+    monkeypatch.setattr(cri, "status", lambda address, timeout=5: cri.CriStatus(True, True, ["/etc/cdi"]))
+    monkeypatch.setenv("PATH", "%s:%s" % (tmp_path / "bin", os.environ["PATH"]))
+    monkeypatch.setenv("FAKE", str(fake))
+    for name, text in (("systemd-run", SYSTEMD_RUN), ("systemctl", SYSTEMCTL)):
+        (tmp_path / "bin" / name).write_text(text)
+        (tmp_path / "bin" / name).chmod(0o755)
+    found = HealthyHost(root)
+    found.fake = fake
+    found.toolbox = tmp_path / "toolbox"
+    program = found.toolbox / "latest/Ascend-DMI/bin/ascend-dmi"
+    program.parent.mkdir(parents=True)
+    program.write_text(ASCEND_DMI)
+    program.chmod(0o755)
+    run = Validation.run
+    monkeypatch.setattr(Validation, "run", lambda self, _find=None: run(self, lambda: found.daemon))
+    # The paths of this test are this machine's.
+    command = acceptance.ascend_dmi.command
+    monkeypatch.setattr(acceptance.ascend_dmi, "command", lambda toolbox, level, fs: command(toolbox, level))
+    return found
+
+
+def look(host, level=2, wait=PATIENCE, **options):
+    options.setdefault("toolbox", str(host.toolbox))
+    validation = dict(host.tools, root="/var/lib/Ascend", network="strict")
+    return acceptance.Acceptance(level, validation=validation, fs=str(host.root), **options).look(wait)
+
+
+def ended(host, level=2, **options):
+    answer = look(host, level, **options)
+    assert answer["state"] == "done", answer
+    return answer["result"]
+
+
+def bad(result):
+    return {found["name"]: (found["verdict"], found["seen"]) for found in result["findings"] if found["verdict"] != "PASS"}
+
+
+def calls(host):
+    path = host.fake / "calls"
+    return [line for line in path.read_text().splitlines() if line.startswith("ascend-dmi")] if path.exists() else []
+
+
+def test_level_1_looks_and_runs_nothing(host):
+    result = ended(host, 1)
+    assert bad(result) == {} and len(result["findings"]) >= 20 and calls(host) == []
+    assert (result["level"], result["driver"], result["firmware"], result["chips"]) == (1, "25.5.0", "7.8.0.6.201", 2)
+    assert "chip_health" in {found["name"] for found in result["findings"]}
+
+
+@pytest.mark.parametrize(
+    ("health", "verdict"), [("Warning", "WARNING"), ("Alarm", "WARNING"), ("Critical", "FAIL"), ("UNKNOWN", "FAIL")]
+)
+def test_one_ill_chip_counts(host, health, verdict):
+    """The host serves with the other one, so validate takes it."""
+    host.health[1] = health
+    host.firmware("7.8.0.6.201")
+    assert host.validate().valid
+    assert list(bad(ended(host, 1)).items()) == [("chip_health", (verdict, "NPU 1 chip 0 (0000:01:00.0): %s" % health))]
+
+
+def test_a_chip_that_is_lost_counts(host):
+    functions = pci.chip_functions(str(host.root / "sys/bus/pci/devices"))
+    chip_memory.write({**chip_memory.of(functions), "0000:02:00.0": 1}, str(host.root) + chip_memory.PATH)
+    verdict, seen = bad(ended(host, 1))["chip_count"]
+    assert verdict == "FAIL" and seen.startswith("2 of 3 chips: 0000:02:00.0 is missing from the PCI bus")
+
+
+def test_a_broken_host_is_not_loaded(host):
+    (host.root / "dev/davinci1").unlink()
+    result = ended(host)
+    assert bad(result)["device_nodes"][0] == "FAIL" and calls(host) == []
+    assert bad(result)["ascend-dmi"] == ("UNKNOWN", "not run, because the host does not pass level 1")
+
+
+def test_level_2_has_both_in_one_result(host):
+    result = ended(host)
+    assert bad(result) == {} and calls(host) == ["ascend-dmi --dg --se healthCheck -q"]
+    assert {found["level"] for found in result["findings"]} == {1, 2}
+    assert diagnosis.waiting(str(host.root)) is None
+
+
+def test_level_3(host):
+    assert bad(ended(host, 3)) == {} and calls(host) == ["ascend-dmi --dg --se healthCheck,performanceCheck,stressTest -q"]
+
+
+@pytest.mark.parametrize("status", [0, 1])
+def test_an_item_that_fails(host, status):
+    """Whatever ascend-dmi then says with its exit status."""
+    (host.fake / "hbm").write_text("        FAIL\n        Device 1: 3 pages\n")
+    (host.fake / "status").write_text(str(status))
+    assert bad(ended(host)) == {"ascend-dmi hbm": ("FAIL", "FAIL; Device 1: 3 pages")}
+
+
+def test_a_diagnosis_that_fails_although_all_items_pass(host):
+    (host.fake / "status").write_text("9")
+    verdict, seen = bad(ended(host))["ascend-dmi"]
+    assert verdict == "UNKNOWN" and seen.startswith("it ended with exit status 9: Summary: Arch: aarch64")
+
+
+def test_a_diagnosis_that_says_nothing(host):
+    program = host.toolbox / "latest/Ascend-DMI/bin/ascend-dmi"
+    program.write_text("#!/bin/sh\necho 'libascend_hal.so: cannot open shared object file'\nexit 127\n")
+    verdict, seen = bad(ended(host))["ascend-dmi"]
+    assert verdict == "UNKNOWN" and "127: libascend_hal.so: cannot open" in seen
+
+
+def test_a_connection_that_ends_starts_nothing_twice(host):
+    (host.fake / "hold").touch()
+    first = look(host, wait=0)
+    assert first["state"] == "running" and first["result"] is None
+    assert look(host, wait=0)["began"] == first["began"]
+    (host.fake / "hold").unlink()
+    result = ended(host)
+    assert bad(result) == {} and result["began"] == first["began"] and len(calls(host)) == 1
+    # The next one is another acceptance.
+    ended(host)
+    assert len(calls(host)) == 2
+
+
+def test_another_level_waits_for_the_one_that_runs(host):
+    (host.fake / "hold").touch()
+    look(host, wait=0)
+    for level in (1, 3):
+        with pytest.raises(
+            NpuError, match="level 2 has been running on this host since .* systemctl stop npuops-acceptance.service"
+        ):
+            look(host, level)
+    (host.fake / "hold").unlink()
+    end = time.monotonic() + PATIENCE
+    while (host.fake / "unit").read_text() != "0\n":
+        assert time.monotonic() < end
+        time.sleep(0.02)
+    assert ended(host, 1)["level"] == 1
+    # What was not asked for any more is kept.
+    assert [entry["level"] for entry in history.read(str(host.root))] == [1, 2]
+
+
+def test_a_host_that_went_down_during_the_diagnosis(host):
+    (host.fake / "hold").touch()
+    look(host, wait=0)
+    host.write("proc/sys/kernel/random/boot_id", BOOT.replace("7", "8", 1) + "\n")
+    (host.fake / "hold").unlink()
+    result = ended(host)
+    assert bad(result)["ascend-dmi"] == ("UNKNOWN", "the host went down during the diagnosis")
+
+
+def hold(host, device):
+    """A process has it open. A chip is known by its number, so it gets one of the driver's."""
+    (host.root / "dev" / device).unlink()
+    os.mknod(host.root / "dev" / device, stat.S_IFCHR | 0o666, os.makedev(237, 0))
+    (host.root / "dev" / device).chmod(0o666)
+    add_process(str(host.root), 100, "python", "python", "train.py", exe="/usr/bin/python")
+    (host.root / "proc/100/fd").mkdir()
+    (host.root / "proc/100/fd/3").symlink_to(host.root / "dev" / device)
+
+
+def test_chips_in_use(host):
+    hold(host, "davinci0")
+    found = bad(ended(host))["ascend-dmi"]
+    assert found[0] == "UNKNOWN" and "chips are in use: python train.py (process 100, davinci0)" in found[1] and calls(host) == []
+
+
+def test_the_manager_alone_is_not_in_use(host):
+    """The exporter and the device plugin always have it open."""
+    hold(host, "davinci_manager")
+    assert bad(ended(host)) == {}
+
+
+def test_blocked_by_the_controller(host):
+    found = bad(ended(host, blocked="not run, because pods on the node use NPUs: a/b"))["ascend-dmi"]
+    assert found == ("UNKNOWN", "not run, because pods on the node use NPUs: a/b") and calls(host) == []
+
+
+def test_no_toolbox(host):
+    assert "this host has no ascend-dmi" in bad(ended(host, toolbox="/nowhere"))["ascend-dmi"][1]
+
+
+def test_systemd_that_starts_nothing(host):
+    (host.fake / "fail-systemd-run").touch()
+    assert "ascend-dmi was not started: systemd-run: Failed" in bad(ended(host))["ascend-dmi"][1]
+    (host.fake / "fail-systemd-run").unlink()
+    assert bad(ended(host)) == {}
+
+
+def test_no_chips(tmp_path, host):
+    for path in (host.root / "sys/bus/pci/devices").iterdir():
+        (path / "vendor").write_text("0x8086\n")
+    for level in (1, 2):
+        assert list(bad(ended(host, level))) == ["chips"] and calls(host) == []
+
+
+def test_history_is_kept_and_bounded(host):
+    host.health[1] = "Critical"
+    host.firmware("7.8.0.6.201")
+    for _number in range(22):
+        history.add(ended(host, 1, keep=False), str(host.root))
+    kept = history.read(str(host.root))
+    assert len(kept) == 20 and kept[0]["verdict"] == "FAIL"
+    assert [found["name"] for found in kept[0]["findings"]] == ["chip_health"]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"results": 5}', '{"results": ["x", null]}', "[" * 10**5])
+def test_a_damaged_history_is_replaced(host, text):
+    host.write(history.HISTORY[1:], text)
+    ended(host, 1)
+    assert [entry["level"] for entry in history.read(str(host.root))] == [1]
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"level": "2", "boot_id": "x", "began": "y", "findings": []}', '{"level": 2}'])
+def test_a_damaged_state_is_no_acceptance(host, text):
+    host.write(diagnosis.STATE[1:], text)
+    assert bad(ended(host)) == {} and len(calls(host)) == 1
+
+
+def test_check_mode_keeps_nothing(host):
+    ended(host, 1, keep=False)
+    assert not (host.root / history.HISTORY[1:]).exists()
+
+
+def test_the_result_is_data(host):
+    json.dumps(ended(host))
