@@ -19,9 +19,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
-# Seconds that one call on the host waits for the diagnosis; the call itself has a limit of 60.
+# Seconds that one call on the host waits for the diagnosis.
 _WAIT = 20
 # Calls in a row that a host may leave unanswered while its diagnosis runs, a pause between them, and when to tell that it runs.
 _MOST_SILENT = 10
@@ -35,7 +35,7 @@ class ActionModule(ClusterAction):
 
     ARGUMENTS = {
         "node": {"type": "str", "required": True},
-        "level": {"type": "int", "choices": [1, 2, 3], "default": 1},
+        "level": {"type": "raw"},
         "ignore": {"type": "list", "elements": "str", "default": []},
         "directory": {"type": "path"},
         "toolbox": {"type": "path", "default": TOOLBOX},
@@ -52,8 +52,9 @@ class ActionModule(ClusterAction):
         return super().run(tmp, task_vars)
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        node, level = params["node"], params["level"]
+        node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
         check_node(node)
+        params = dict(params, level=level)
         try:
             result = self._result(params, self._obstacle(params))
             document = acceptance_document.of_result(node, level, result, params["ignore"])

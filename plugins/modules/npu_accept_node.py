@@ -13,8 +13,8 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Runs M(npuops.ascend.npu_accept) on the host of a node until it has a result, and makes one document with one verdict of it.
-  - With a level above 1, the node must be cordoned, and no pod on it may use NPUs. Otherwise the diagnosis, which loads the chips, is
-    not started, and the verdict is V(UNKNOWN). A host that has not joined the cluster can be accepted.
+  - With a level above 1, the node must be cordoned, and no pod on it may use NPUs. Otherwise the diagnosis, which loads the chips,
+    is not started, and the verdict is V(UNKNOWN). A host that has not joined the cluster can be accepted.
   - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_accept) goes through the connection of that
     host. If the connection ends, or if this run is killed, the diagnosis goes on, and the next run waits for its result.
   - A host that does not respond has the verdict V(UNKNOWN). It is not a failure of the module.
@@ -41,10 +41,8 @@ options:
     type: str
     required: true
   level:
-    description: The option of the same name of M(npuops.ascend.npu_accept).
-    type: int
-    choices: [1, 2, 3]
-    default: 1
+    description: The option of the same name of M(npuops.ascend.npu_accept). By default, or if it is empty, V(1).
+    type: raw
   ignore:
     description: Names of checks that do not count for the verdict.
     type: list
@@ -65,7 +63,8 @@ options:
     choices: ["off", warn, strict]
     default: strict
   settings:
-    description: The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. It says which DRA drivers have NPUs.
+    description:
+      - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs.
     type: dict
     default: {}
   driver_root:
@@ -134,8 +133,8 @@ document:
       type: int
     findings:
       description:
-        - The results of all checks, as RV(npuops.ascend.npu_accept#module:result.findings), each with C(ignored), which is V(true) if it
-          does not count.
+        - The results of all checks, as RV(npuops.ascend.npu_accept#module:result.findings), each with C(ignored), which is V(true)
+          if it does not count.
       type: list
       elements: dict
 path:

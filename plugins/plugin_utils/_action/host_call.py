@@ -26,6 +26,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._python import troub
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.
 LIMIT = 60
+# For one that asks each port of each chip.
+ACCEPT_LIMIT = 300
 # And for telling the master of a kept connection, on this machine, to end.
 RESET_LIMIT = 10
 # An ssh that nobody waits for any more, and a kept connection to a host that froze, end by themselves. What the user has set
@@ -92,7 +94,8 @@ class HostPort:
 
     def accepted(self, arguments: dict[str, Any]) -> AcceptanceAnswer:
         """What npu_accept has found so far."""
-        return host_answers.acceptance_answer(self._call("npuops.ascend.npu_accept", dict(arguments, root=self._root)))
+        answer = self._call("npuops.ascend.npu_accept", dict(arguments, root=self._root), ACCEPT_LIMIT)
+        return host_answers.acceptance_answer(answer)
 
     def _boot(self, **arguments: Any) -> dict[str, Any]:
         arguments = {name: value for name, value in arguments.items() if value is not None}

@@ -37,6 +37,11 @@ def settings(role: str, given: Mapping[str, Any] | None = None) -> dict[str, Any
     return {name[len(prefix) :]: _value(name, options[name], given.get(name[len(prefix) :])) for name in options}
 
 
+def of_variable(variable: str, given: Any) -> Any:
+    """The value of one variable, such as one that belongs to a playbook and to no role."""
+    return _value(variable, spec_defaults.option(variable), given)
+
+
 def _check_names(what: str, known: list[str], given: Mapping[str, Any]) -> None:
     unknown = sorted(str(name) for name in given if name not in known)
     if unknown:

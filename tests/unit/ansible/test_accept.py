@@ -118,6 +118,13 @@ def test_check_mode_and_no_directory_write_nothing(site):
     assert done.returncode == 0 and "good: PASS at level 1" in done.stdout, done.stdout
 
 
+@pytest.mark.parametrize("level", [0, 4, "all"])
+def test_a_level_that_there_is_not(site, level):
+    done = site.run({"good": site.answers("good", result(("chips", "PASS", "x")))}, npu_accept_level=level)
+    told = "npu_accept_level is %r; it must be a whole number, 1 to 3" % level
+    assert done.returncode == 2 and told in done.stdout, done.stdout
+
+
 def hostile_answers(canary):
     for number, text in enumerate(hostile.templates(canary)):
         yield "lies-%d" % number, result((text, "FAIL", text))
