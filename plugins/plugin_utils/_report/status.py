@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_h
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import columns as data_columns
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.recovery_plan import HealPlan
@@ -27,6 +28,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import node_state
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.node_state import Row, Seen, View
+
+_MOST_NAMES = 20  # of nodes that have the same details
 
 _COLUMNS = (
     ("NODE", "node"),
@@ -161,7 +164,7 @@ def may_get_better(all_rows: Iterable[Row]) -> bool:
 
 def details(row: Row) -> list[str]:
     """What is wrong with a row and what to do about it, as lines: too long for a cell."""
-    lines = ["%s: %s" % (row["host"] or row["node"], row["state"])]
+    lines = []
     wrong = node_state.failed_checks(row) if row["state"] == node_state.INVALID else []
     for check in wrong:
         lines.append("  %s" % node_state.finding(check))
@@ -178,9 +181,13 @@ def table(all_rows: Sequence[Row]) -> list[str]:
     lines = [[heading for heading, _key in _COLUMNS]]
     lines += [[_cell(row, key) for _heading, key in _COLUMNS] for row in all_rows]
     text = data_columns.aligned(lines)
+    # What many nodes have in common, such as a driver that wedges them all, is told once.
+    alike: dict[tuple[str, ...], list[str]] = {}
     for row in all_rows:
         if not healthy(row):
-            text += [""] + details(row)
+            alike.setdefault((row["state"], *details(row)), []).append(row["host"] or row["node"])
+    for (state, *told), names in alike.items():
+        text += ["", "%s: %s" % (and_more(names, _MOST_NAMES), state), *told]
     return text
 
 

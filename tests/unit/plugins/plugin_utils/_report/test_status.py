@@ -377,3 +377,13 @@ def test_somebody_elses_pod_with_our_labels_is_no_component():
     pods = [plugin(owner="theirs"), plugin(kind="ReplicaSet")]
     assert row(pods=pods)["plugin"] == row(pods=[])["plugin"] != row()["plugin"]
     assert row(pods=pods)["agent"] == row(pods=[])["agent"]
+
+
+def test_what_nodes_have_in_common_is_told_once():
+    names = ["npu-%02d" % number for number in range(23)]
+    one = row(host(validation={"valid": False, "checks": [WRONG]}))
+    alike = [dict(one, host=name, node=name) for name in names]
+    other = dict(row(host(validation={"valid": False, "checks": [dict(WRONG, seen="6 chips")]})), host="other")
+    told = report_status.table([*alike[:5], other, *alike[5:]])[25:]
+    assert told[1] == "%s and 3 more: invalid" % ", ".join(names[:20]) and "7 chips" in told[2]
+    assert told[told.index("", 1) + 1] == "other: invalid" and len(told) == 8
