@@ -35,6 +35,7 @@ from support.patience import PATIENCE, RUN_PATIENCE
 
 NPU_NODES = ("npu-a", "npu-b", "npu-c")
 NAMESPACE = "npu-operator"
+FENCE = "/var/lib/npuops/maintenance"
 ROOT = "/var/lib/Ascend"
 # Two good releases; an upgrade goes from one to the other, in either direction.
 OTHER = {"25.5.0": "25.5.1", "25.5.1": "25.5.0"}
@@ -227,7 +228,8 @@ def reset(lab: Lab) -> None:
         lab.wait_for(lambda node=node: lab.ssh(node, "true", check=False).returncode == 0, 120, f"{node} answers on SSH", 0.5)
         boot = lab.ssh(node, "cat /proc/sys/kernel/random/boot_id").stdout.strip()
         lab.wait_for(lambda node=node, boot=boot: ready(lab, node, boot), 120, f"{node} is ready in boot {boot}", 0.5)
-        lab.ssh(node, f"rm -f {ROOT}/next /run/npuops/maintenance")
+        # The Node forgets its maintenances below; a host that remembered them would not take an approval that was given before a run.
+        lab.ssh(node, f"rm -f {ROOT}/next /run/npuops/maintenance {FENCE}")
         if lab.ssh(node, f"test {ROOT}/driver -ef {ROOT}/good", check=False).returncode != 0:
             reboot(lab, node)  # an unconfirmed trial ends
         lab.kubectl("label", "node", node, *labels, f"{COMPONENTS}=enabled", "--overwrite")
