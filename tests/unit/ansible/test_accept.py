@@ -11,18 +11,12 @@ import pathlib
 import jsonschema
 import pytest
 
-from support import controller, hostile
+from support import hostile
+from support.canned_hosts import DOWN, CannedHosts
 from support.kube.eviction_stub import EvictionApi
 from support.paths import CHECKOUT
 
 SCHEMA = json.loads((CHECKOUT / "docs/accept.schema.json").read_text(encoding="utf-8"))
-NEAR = """
-DOCUMENTATION = "{name: near, short_description: a shell on this machine, author: us, description: x, options: {}}"
-from ansible.plugins.connection.local import Connection as Local
-class Connection(Local):
-    transport = "near"
-"""
-DOWN = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_ssh_retries": 0}
 
 
 def result(*findings, **changes):
@@ -41,28 +35,13 @@ def result(*findings, **changes):
     return {"changed": False, "state": "done", "began": whole["began"], "result": {**whole, **changes}}
 
 
-class Site:
+class Site(CannedHosts):
     def __init__(self, directory, api):
-        self.directory, self.api = directory, api
-        (directory / "near.py").write_text(NEAR, encoding="utf-8")
-
-    def answers(self, name, answer):
-        """A host that answers any module with this."""
-        said, python = self.directory / (name + ".json"), self.directory / (name + ".python")
-        said.write_text(json.dumps(answer), encoding="utf-8")
-        python.write_text("#!/bin/sh\nexec cat '%s'\n" % said, encoding="utf-8")
-        python.chmod(0o755)
-        return {"ansible_connection": "near", "ansible_python_interpreter": str(python)}
+        super().__init__(directory, "accept")
+        self.api = api
 
     def run(self, hosts, *arguments, **variables):
-        inventory = self.directory / "hosts.json"
-        inventory.write_text(json.dumps({"npu_nodes": {"hosts": hosts, "vars": variables}}), encoding="utf-8")
-        return controller.run(
-            ["ansible-playbook", "-i", str(inventory), "npuops.ascend.accept", *arguments],
-            self.directory,
-            environ={"ANSIBLE_CONNECTION_PLUGINS": str(self.directory)},
-            more={"TMPDIR": str(self.directory), "K8S_AUTH_HOST": self.api.address, "K8S_AUTH_API_KEY": "token"},
-        )
+        return super().run(hosts, *arguments, api=self.api.address, **variables)
 
     @property
     def documents(self):

@@ -20,6 +20,7 @@ import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
 
 from support import controller, hostile
+from support.canned_hosts import NEAR
 from support.fleet.hosts import NEW_RELEASE, OLD, OLD_RELEASE, host
 from support.host.registry_server import Registry
 from support.kube.eviction_stub import EvictionApi, pod
@@ -35,12 +36,6 @@ PROFILE = "910b-6.6.0-145.0.4.135-oe2403sp3"
 REPOSITORY = "mlops/ascend-driver"
 
 
-_NEAR = """
-DOCUMENTATION = "{name: near, short_description: a shell on this machine, author: us, description: x, options: {}}"
-from ansible.plugins.connection.local import Connection as Local
-class Connection(Local):
-    transport = "near"
-"""
 PLAUSIBLE, ABSURD = "plausible", "absurd"
 
 
@@ -147,7 +142,7 @@ class Fleet:
 def connection(tmp_path_factory):
     """A folder of plugins: the controller is never rebooted, so a host that is reached as "local" has no maintenance."""
     directory = tmp_path_factory.mktemp("connection")
-    (directory / "near.py").write_text(_NEAR, encoding="utf-8")
+    (directory / "near.py").write_text(NEAR, encoding="utf-8")
     return directory
 
 
