@@ -344,6 +344,13 @@ DEFECTS = (
         "self.policy.window.refusal(self.clock.wall())",
     ),
     Defect(
+        "rebooted-in-the-drain",
+        "A host that a person reboots during the drain is taken for another one, because it responds before its kubelet reports.",
+        "_maintenance/steps.py",
+        "    except AnotherBoot:",
+        "    except AssertionError:",
+    ),
+    Defect(
         "no-soak",
         "A node begins although the one before has not served as long as it is to.",
         "_record/slots.py",

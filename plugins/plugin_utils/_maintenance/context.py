@@ -98,6 +98,10 @@ class WrongHost(NpuError):
     """The host that is reached is not the one that the Node stands for."""
 
 
+class AnotherBoot(WrongHost):
+    """The host is in another boot than its Node says: another machine, or one that was rebooted a moment ago."""
+
+
 class Invalid(NpuError):
     """The node is not in order with the driver it has now. Details ``trial_over``: the host was rebooted once more;
     ``not_written``: it lacks only firmware, which was not written, and its driver is confirmed."""
@@ -290,10 +294,10 @@ class Work:
         return None if found == self.request.firmware else found
 
     def check_identity(self, view: View) -> None:
-        """Raise WrongHost when the host with this view is not the one the Node stands for."""
+        """Raise AnotherBoot when the host with this view is not the one the Node stands for."""
         boot_id = kube_client.boot_id(self.log.look())
         if view["boot_id"] != boot_id:
-            raise WrongHost(
+            raise AnotherBoot(
                 "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
                 " is %s. Correct ansible_host or npu_node_name; neither was changed."
                 % (self.request.node, self.request.node, view["boot_id"], boot_id)

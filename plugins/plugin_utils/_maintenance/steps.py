@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
     COMPONENTS_LIMIT,
     MOST_RETURNS,
+    AnotherBoot,
     Course,
     Invalid,
     OutsideWindow,
@@ -124,7 +125,12 @@ def intend(work: Work) -> None:
     # A recovery needs no listing, and npu-smi would hang in it.
     looks = not work.request.purpose.recovers
     view = work.host.wait_free(chips=looks, ports=looks and work.request.network != "off")
-    reboot.check(work, view, reboot.OF_THE_HOST)
+    try:
+        reboot.check(work, view, reboot.OF_THE_HOST)
+    except AnotherBoot:
+        # A person has rebooted it during the drain, and the kubelet takes a moment to say so. Then this step begins again.
+        work.known_host()
+        return
     work.check_generation(view)
     if maintenance_host_side.trial_runs(view, work.log.own["to"].get("release")):
         work.log.step(maintenance_record.VALIDATION, guard=work.may_go_on, to=_tried(work, view))
