@@ -93,17 +93,17 @@ class ActionModule(ClusterAction):
             arguments["blocked"] = obstacle
         begun = told = time.monotonic()
         end = begun + LIMITS.get(params["level"], 0) + _GRACE
-        silent = 0
+        answered, silent = False, 0
         while True:
             try:
                 answer = host.accepted(arguments)
                 if answer["result"] is not None:
                     return answer["result"]
-                silent = 0
+                answered, silent = True, 0
             except HostUnreachable:
                 silent += 1
-                # Only a diagnosis goes on without a connection.
-                if params["level"] == 1 or silent > _MOST_SILENT:
+                # Only a diagnosis that was started goes on without a connection.
+                if not answered or silent > _MOST_SILENT:
                     raise
                 time.sleep(_PAUSE)
             now = time.monotonic()

@@ -157,8 +157,8 @@ class Acceptance:
         }
         if self.keep:
             history.add(result, self.fs)
-        if diagnosis.waiting(self.fs) is not None:
-            diagnosis.forget(self.fs)
+            if diagnosis.waiting(self.fs) is not None:
+                diagnosis.forget(self.fs)
         return {"state": DONE, "began": begun["began"], "result": result}
 
 

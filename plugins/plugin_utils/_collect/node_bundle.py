@@ -27,10 +27,7 @@ _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
 def check_node(node: str) -> None:
     """Raise NpuError unless ``node`` may be the name of a Node, and so of a file."""
     if not _NODE.match(node):
-        raise NpuError(
-            "%r is not a valid name for a Node, so there is no bundle of it. Set npu_node_name for this host in the inventory"
-            % node
-        )
+        raise NpuError("%r is not a valid name for a Node. Set npu_node_name for this host in the inventory" % node)
 
 
 def file_name(node: str, created: str) -> str:

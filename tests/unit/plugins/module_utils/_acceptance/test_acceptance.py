@@ -252,9 +252,13 @@ def test_a_damaged_state_is_no_acceptance(host, text):
     assert bad(ended(host)) == {} and len(calls(host)) == 1
 
 
-def test_check_mode_keeps_nothing(host):
+def test_check_mode_keeps_nothing_and_takes_nothing(host):
     ended(host, 1, keep=False)
     assert not (host.root / history.HISTORY[1:]).exists()
+    (host.fake / "hold").touch()
+    began = look(host, wait=0)["began"]
+    (host.fake / "hold").unlink()
+    assert ended(host, keep=False)["began"] == ended(host)["began"] == began and len(calls(host)) == 1
 
 
 def test_the_result_is_data(host):
