@@ -604,6 +604,8 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
         kept = labels.get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
         # Whoever registers a Node anew does not cordon it: the maintenance restores a person's cordon with its own.
         kept = kept or bool(maintenance_record.last(node).get("unschedulable"))
+        # A cluster that was restored from a backup may have forgotten why a run left the node to a person.
+        kept = kept or (name in invariants.tainted and maintenance_record.last(node).get("outcome") == "failed")
         if cordoned and not kept and name not in foreign and not hopeless:
             raise Violation("cordon not given back", "%s stays cordoned by %s" % (name, maintenance_record.cordoned_by(node)))
         if not cordoned and name in foreign:

@@ -174,6 +174,9 @@ def _restore(simulation: Simulation, node: str, seconds: float) -> None:
         return
     simulation.foreign.discard(node)
     simulation.api.restore(node_path(node), simulation.timeline.time - seconds)
+    restored = simulation.api.peek(node_path(node))
+    if restored is not None and maintenance_record.cordoned_by(restored) not in (None, maintenance_record.CORDON_MANAGER):
+        simulation.foreign.add(node)  # a person's cordon is in the backup
     simulation.log("%s is restored to what it was %g s ago" % (node, seconds))
     simulation.hosts[node].report()
 
