@@ -11,7 +11,8 @@ from support.paths import CHECKOUT
 
 UNIT = CHECKOUT / "tests" / "unit"
 STARTS = re.compile(
-    r"^from support(\.(canned_hosts|controller|preloaded|scripted) import |.* import .*\b(canned_hosts|controller|preloaded|scripted)\b)", re.MULTILINE
+    r"^from support(\.(canned_hosts|controller|preloaded|scripted) import |.* import .*\b(canned_hosts|controller|preloaded|scripted)\b)",
+    re.MULTILINE,
 )
 
 
