@@ -14,6 +14,7 @@ import re
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, WARNING, finding
+from ansible_collections.npuops.ascend.plugins.module_utils._host import process as host_process
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 
 TOOLBOX = "/usr/local/Ascend/toolbox"
@@ -64,12 +65,11 @@ def _toolkit(toolbox):
 
 
 def _check_owner(path):
-    seen = os.stat(path)
-    if seen.st_uid != os.geteuid() or stat.S_IMODE(seen.st_mode) & 0o022:
-        raise NpuError(
-            "%s belongs to another user, or other users may write it, so it is not run as root: chown root:root and chmod go-w it"
-            % path
-        )
+    why = host_process.unsafe(path)
+    if why is None and os.stat(path).st_mode & stat.S_IWGRP:
+        why = "%s may be written by its group" % path
+    if why:
+        raise NpuError("%s, so %s is not run as root: chown root:root and chmod go-w it" % (why, path))
 
 
 def findings(text, level):

@@ -13,10 +13,9 @@ import json
 import os
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import ascend_dmi
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import PASS, UNKNOWN, finding
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
-from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
-from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import (
     make_directory,
@@ -34,7 +33,6 @@ _NAME = "ascend-dmi"
 _FIELDS = {"level": int, "boot_id": str, "began": str, "findings": list}
 _MOST_OUTPUT = 2**20
 _LAST_OUTPUT = 300  # characters
-_TIMED_OUT = (124, 137)  # exit statuses of timeout(1)
 
 
 def waiting(fs=""):
@@ -51,13 +49,8 @@ def start(acceptance, argv, fs=""):
     if os.path.lexists(fs + LOG):
         remove_file(fs + LOG)
     write_atomic(fs + STATE, json.dumps(acceptance, sort_keys=True) + "\n", 0o644)
-    # A unit of before would keep the name.
-    host_command.run(["systemctl", "stop", UNIT], 20)
-    systemd.forget_failures(UNIT)
-    unit = ["systemd-run", "--quiet", "--unit=" + UNIT, "--remain-after-exit", "--description=Accept the NPUs of this host"]
-    unit += ["--property=StandardOutput=file:" + fs + LOG, "--property=StandardError=inherit"]
-    unit += ["timeout", "--kill-after=60", str(ascend_dmi.LIMITS[acceptance["level"]])]
-    result = host_command.run(unit + argv, 20)
+    limit = ascend_dmi.LIMITS[acceptance["level"]]
+    result = transient_unit.start(UNIT, "Accept the NPUs of this host", fs + LOG, limit, argv)
     if result.rc is None:
         # systemd may start it still.
         raise NpuError("It is not known whether ascend-dmi runs: systemd-run did not respond within 20 s. Run accept again")
@@ -71,30 +64,24 @@ def result(acceptance, fs=""):
     level = acceptance["level"]
     if acceptance["boot_id"] != host_boot.boot_id(fs):
         return [finding(_NAME, level, UNKNOWN, "the host went down during the diagnosis", "Run accept again")]
-    unit = systemd.show(UNIT, "ActiveState", "SubState", "ExecMainStatus", "Result")
-    active, sub, status = unit.get("ActiveState"), unit.get("SubState"), unit.get("ExecMainStatus", "")
-    # systemd has started it in this boot. If it does not answer, it is busy.
-    if active is None or active in ("activating", "deactivating") or (active, sub) == ("active", "running"):
+    end = transient_unit.end(UNIT)
+    if end is None:
         return None
     try:
         text = (read_untrusted(fs + LOG, _MOST_OUTPUT) or b"").decode("utf-8", "replace")
     except OSError as exc:
         return [finding(_NAME, level, UNKNOWN, "its output cannot be read: %s" % exc, "Run accept again")]
     found = ascend_dmi.findings(text, level)
-    ended = (active, sub) == ("active", "exited") or (active == "failed" and unit.get("Result") == "exit-code")
-    code = int(status) if ended and status.isdecimal() else None
-    if code == 0 and found:
+    if end.code == 0 and found:
         return found
-    # timeout(1) ends itself by the signal with which it had to kill the program.
-    killed = (active, unit.get("Result"), status) == ("failed", "signal", "9")
-    if killed or code in _TIMED_OUT:
+    if end.timed_out:
         why = "did not end within %d s and was stopped" % ascend_dmi.LIMITS[level]
-    elif code is None:
-        why = "ended in an unknown way (%s is %s)" % (UNIT, active)
+    elif end.code is None:
+        why = "ended in an unknown way (%s is %s)" % (UNIT, end.active)
     else:
-        why = "ended with exit status %d" % code
+        why = "ended with exit status %d" % end.code
         # An item that fails may be its exit status.
-        if any(entry["verdict"] != "PASS" for entry in found):
+        if any(entry["verdict"] != PASS for entry in found):
             return found
     last = printable(" ".join(text.split())[-_LAST_OUTPUT:])
     seen = "it %s%s" % (why, ": %s" % last if last else "")
@@ -104,4 +91,4 @@ def result(acceptance, fs=""):
 def forget(fs=""):
     """The acceptance is over."""
     remove_file(fs + STATE)
-    host_command.run(["systemctl", "stop", UNIT], 20)
+    transient_unit.stop(UNIT)

@@ -22,8 +22,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases imp
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware, flash_state
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware.flash_state import FAILED, LOG, STATE, UNIT, WRITING, WRITTEN
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
-from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
-from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_text, remove_file
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package.version_info import parse
@@ -176,13 +175,9 @@ class Flash:
             },
             self.fs,
         )
-        # A unit of before would keep the name.
-        host_command.run(["systemctl", "stop", UNIT], 20)
-        systemd.forget_failures(UNIT)
-        argv = ["systemd-run", "--quiet", "--unit=" + UNIT, "--remain-after-exit", "--description=Write the firmware of the NPUs"]
-        argv += ["--property=StandardOutput=file:" + self.fs + LOG, "--property=StandardError=inherit"]
-        argv += ["timeout", "--kill-after=60", str(flash_state.LIMIT), "bash", self.path, "--nox11", mode, "--quiet"]
-        result = host_command.run(argv, 20)
+        argv = ["bash", self.path, "--nox11", mode, "--quiet"]
+        log = self.fs + LOG
+        result = transient_unit.start(UNIT, "Write the firmware of the NPUs", log, flash_state.LIMIT, argv)
         if result.rc == 0:
             return
         if result.rc is None:

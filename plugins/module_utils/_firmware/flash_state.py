@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import os
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd
+from ansible_collections.npuops.ascend.plugins.module_utils._host import systemd, transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import make_directory, read_object, read_text, write_atomic
 
@@ -29,8 +29,6 @@ _FIELDS = ("state", "release", "version", "sha256", "generation", "boot_id", "re
 LIMIT = 1800
 # Huawei's deployment tool accepts both: 2 is a success that asks for a reboot.
 _SUCCESS = (0, 2)
-# Of timeout(1), and of a process that it had to kill.
-_TIMED_OUT = (124, 137)
 _LAST_OUTPUT = 300  # characters
 
 
@@ -47,7 +45,7 @@ def view(boot_id, fs=""):
     found = stored(fs)
     if found is None or found["state"] != WRITING:
         # The file may be damaged, or somebody has removed it: what runs counts.
-        if os.path.lexists(fs + LOG) and _runs(systemd.show(UNIT, "ActiveState", "SubState")):
+        if os.path.lexists(fs + LOG) and transient_unit.runs(systemd.show(UNIT, "ActiveState", "SubState")):
             known = found or dict.fromkeys(_FIELDS)
             return dict(known, state=WRITING, reason=None, boot_id=boot_id, version=known["version"] or "unknown")
         return found
@@ -67,29 +65,18 @@ def save(found, fs=""):
     write_atomic(fs + STATE, json.dumps({key: found.get(key) for key in _FIELDS}, sort_keys=True) + "\n", 0o644)
 
 
-def _runs(unit):
-    active = unit.get("ActiveState")
-    return active in ("activating", "deactivating") or (active, unit.get("SubState")) == ("active", "running")
-
-
 def _of_unit(fs):
     """{state, reason} of the package that was started in this boot."""
-    unit = systemd.show(UNIT, "ActiveState", "SubState", "ExecMainStatus", "Result")
-    active, sub, status = unit.get("ActiveState"), unit.get("SubState"), unit.get("ExecMainStatus", "")
-    # It has started something in this boot, so a systemd that does not answer is busy: nothing has ended for that.
-    if active is None or _runs(unit):
+    end = transient_unit.end(UNIT)
+    if end is None:
         return {"state": WRITING, "reason": None}
-    ended = (active, sub) == ("active", "exited") or (active == "failed" and unit.get("Result") == "exit-code")
-    code = int(status) if ended and status.isdecimal() else None
-    if code in _SUCCESS:
+    if end.code in _SUCCESS:
         return {"state": WRITTEN, "reason": None}
-    # timeout(1) ends itself by the signal with which it had to kill the package.
-    killed = active == "failed" and unit.get("Result") == "signal" and status == "9"
-    if killed or code in _TIMED_OUT:
+    if end.timed_out:
         why = "the package did not end within %d s and was stopped" % LIMIT
-    elif code is None:
-        why = "it is not known how the package ended (%s is %s)" % (UNIT, active or "unknown")
+    elif end.code is None:
+        why = "it is not known how the package ended (%s is %s)" % (UNIT, end.active)
     else:
-        why = "the package failed with exit status %d" % code
+        why = "the package failed with exit status %d" % end.code
     text = " ".join((read_text(fs + LOG) or "").split())
     return {"state": FAILED, "reason": why + (": %s" % printable(text[-_LAST_OUTPUT:]) if text else "")}

@@ -22,7 +22,7 @@ VOLATILE = ("/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/lib
 LEFT = re.compile(
     r"/etc/(passwd|group|shadow|gshadow|subuid|subgid)-?$|/etc/\.(pwd\.lock|updated)$|/var/\.updated$"
     r"|/etc/ld\.so\.cache$|/run/npuops(/driver-loading)?$|/var/lib/(dbus|private)\b|/etc/npusim\b|/etc/machine-id$"
-    r"|/opt/Ascend\b"  # the lab's ToolBox
+    r"|/opt/Ascend$|/opt/Ascend/toolbox\b"  # the lab's ToolBox
 )
 
 # What MindCluster's device plugin writes on a Node, by itself and for good.

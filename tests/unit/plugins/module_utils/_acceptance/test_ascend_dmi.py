@@ -111,6 +111,12 @@ def test_no_toolbox(tmp_path):
         ascend_dmi.command(str(tmp_path), 2)
 
 
+def test_a_directory_in_which_another_user_could_replace_it(toolbox):
+    (toolbox / "latest").chmod(0o777)
+    with pytest.raises(NpuError, match="latest has the mode 0777, so .* is not run as root"):
+        ascend_dmi.command(str(toolbox), 2)
+
+
 @pytest.mark.parametrize("name", ["latest/Ascend-DMI/bin/ascend-dmi", "set_env.sh"])
 @pytest.mark.parametrize("change", ["mode", "owner"])
 def test_what_another_user_could_have_changed_is_not_run(toolbox, name, change):

@@ -14,6 +14,7 @@ import time
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import firmware_flash, trial_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import flash_state
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 from support.host.fake_units import SYSTEMCTL, SYSTEMD_RUN
@@ -351,7 +352,7 @@ def test_a_request_that_is_repeated_does_not_write_again(npu_host):
 
 
 def test_a_start_whose_end_is_unknown_stays_on_disk(npu_host, monkeypatch):
-    run = firmware_flash.host_command.run
+    run = transient_unit.host_command.run
 
     def slow(argv, timeout, **kwargs):
         result = run(argv, timeout, **kwargs)
@@ -360,7 +361,7 @@ def test_a_start_whose_end_is_unknown_stays_on_disk(npu_host, monkeypatch):
         return result
 
     npu_host.set("hold")
-    monkeypatch.setattr(firmware_flash.host_command, "run", slow)
+    monkeypatch.setattr(transient_unit.host_command, "run", slow)
     with pytest.raises(NpuError):
         flash(npu_host).write(0)
     assert state(npu_host) == "writing"
