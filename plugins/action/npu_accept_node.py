@@ -14,11 +14,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
-from ansible_collections.npuops.ascend.plugins.plugin_utils._collect.node_bundle import check_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceResult
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 # Seconds that one call on the host waits for the diagnosis.
@@ -53,14 +54,13 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
-        check_node(node)
+        node_name.check(node)
         params = dict(params, level=level)
         try:
             result = self._result(params, self._obstacle(params))
             document = acceptance_document.of_result(node, level, result, params["ignore"])
         except (NpuError, AnsibleError) as exc:
-            now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            document = acceptance_document.without_result(node, level, now, one_line(exc))
+            document = acceptance_document.without_result(node, level, rfc3339(time.time()), one_line(exc))
         path = None
         if params["directory"] and not self.check_mode:
             path = acceptance_document.write(params["directory"], document)

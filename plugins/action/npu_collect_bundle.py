@@ -16,6 +16,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._collect import cluster_part, host_content, node_bundle, versions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 # Of the limit, what the cluster's part may use: a long list of pods leaves the host's part its room.
@@ -45,7 +47,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         node = params["node"]
-        node_bundle.check_node(node)
+        node_name.check(node)
         for name, lowest in (("size", 1), ("timeout", 1)):
             if params[name] < lowest:
                 raise NpuError("npu_collect_%s is %d, but must be at least %d" % (name, params[name], lowest))
@@ -70,7 +72,7 @@ class ActionModule(ClusterAction):
             {
                 "node": node,
                 "host": str(self._task_vars.get("inventory_hostname", "")),
-                "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(created)),
+                "created": rfc3339(created),
                 "limits": {"bytes": limit, "seconds": params["timeout"]},
                 "versions": {
                     "ansible-core": ansible_version,

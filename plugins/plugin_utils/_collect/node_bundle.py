@@ -8,7 +8,6 @@ from __future__ import annotations
 import io
 import json
 import os
-import re
 import tarfile
 from typing import Any
 
@@ -20,14 +19,6 @@ SCHEMA = 1
 MANIFEST = "manifest.json"
 # Of what is missing, on the line of the node.
 _MOST_TOLD = 5
-# A Node's name; it is part of the name of a file.
-_NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?\Z")
-
-
-def check_node(node: str) -> None:
-    """Raise NpuError unless ``node`` may be the name of a Node, and so of a file."""
-    if not _NODE.match(node):
-        raise NpuError("%r is not a valid name for a Node. Set npu_node_name for this host in the inventory" % node)
 
 
 def file_name(node: str, created: str) -> str:

@@ -112,10 +112,11 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
             "%s is for %s, and the host is %s: set npu_driver_package for each architecture"
             % (source.name, contents.machine, machine)
         )
-    elif kernel not in contents.kernels and _siblings(kernel, facts.get("symvers"), contents):
-        verdict.notes.append(_compared(source, kernel, facts.get("symvers"), contents))
-    elif kernel not in contents.kernels:
-        found.append(package_name.no_modules(source.name, kernel, contents.kernels).message)
+    else:
+        try:
+            _check_kernel(source, kernel, facts.get("symvers"), contents, verdict.notes)
+        except NpuError as exc:
+            found.append(exc.message)
     try:
         package_name.check_chip(source.name, verdict.family.get("key"))
     except NpuError as exc:
@@ -123,19 +124,20 @@ def _misfits(verdict: CheckedHost, source: PackageSource, contents: PackageConte
     return [one_line(text) for text in found]
 
 
-def _siblings(kernel: str, symvers: str | None, contents: PackageContents) -> str:
-    """The kernels of the same version of Linux that the package has modules for; "" if there are none, or if the host does not have
-    the file ``symvers`` with the symbols of its ``kernel``."""
-    linux = kernel.partition("-")[0]
-    return ", ".join(one for one in contents.kernels if one.partition("-")[0] == linux) if symvers else ""
+def _check_kernel(source: PackageSource, kernel: str, symvers: str | None, contents: PackageContents, notes: list[str]) -> None:
+    """Raise NpuError if the package has no modules that the ``kernel`` could load; ``symvers``: the file with its symbols.
 
-
-def _compared(source: PackageSource, kernel: str, symvers: str | None, contents: PackageContents) -> str:
-    """The note on modules of siblings: only the host has what can tell, and nothing on it is changed before it does."""
-    return "%s has no kernel modules for %s. When it is staged, the symbols of those for %s are compared with this kernel's" % (
-        source.name,
-        kernel,
-        _siblings(kernel, symvers, contents),
+    Adds to ``notes`` if it has only those of siblings, other kernels of the same version of Linux.
+    """
+    if kernel in contents.kernels:
+        return
+    siblings = [one for one in contents.kernels if one.partition("-")[0] == kernel.partition("-")[0]] if symvers else []
+    if not siblings:
+        raise package_name.no_modules(source.name, kernel, contents.kernels)
+    # Only the host has what can tell, and nothing on it is changed before it does.
+    notes.append(
+        "%s has no kernel modules for %s. When it is staged, the symbols of those for %s are compared with this kernel's"
+        % (source.name, kernel, ", ".join(siblings))
     )
 
 
@@ -154,10 +156,7 @@ def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packag
     contents = packages.of(config)
     following = facts.get("next_kernel")
     symvers = following["symvers"] if following and following["kernel"] == kernel else None
-    if kernel not in contents.kernels and _siblings(kernel, symvers, contents):
-        notes.append(_compared(source, kernel, symvers, contents))
-    elif kernel not in contents.kernels:
-        raise package_name.no_modules(source.name, kernel, contents.kernels)
+    _check_kernel(source, kernel, symvers, contents, notes)
     return {"kernel": kernel, "version": version, "image": "", "package": source.name, "digest": source.digest, "release": release}
 
 
