@@ -12,7 +12,7 @@ from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceResult
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 # Seconds that one call on the host waits for the diagnosis.
 _WAIT = 20
@@ -42,9 +42,7 @@ class ActionModule(ClusterAction):
         "toolbox": {"type": "path", "default": TOOLBOX},
         "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
         "settings": {"type": "dict", "default": {}},
-        "driver_root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
-        "driver_source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
-        "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+        **DRIVER_OF_HOST,
     }
     _requires_connection = True
 

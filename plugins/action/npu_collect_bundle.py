@@ -12,13 +12,12 @@ from ansible import __version__ as ansible_version
 from ansible.errors import AnsibleError
 from ansible_collections.npuops.ascend.plugins.module_utils._collect.gathered import Gathered
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._collect import cluster_part, host_content, node_bundle, versions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
 # Of the limit, what the cluster's part may use: a long list of pods leaves the host's part its room.
 _CLUSTER_SHARE = 4
@@ -35,9 +34,7 @@ class ActionModule(ClusterAction):
         "size": {"type": "int", "default": 20},
         "timeout": {"type": "int", "default": 300},
         "namespace": NAMESPACE,
-        "driver_root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
-        "driver_source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
-        "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+        **DRIVER_OF_HOST,
     }
     _requires_connection = True
 

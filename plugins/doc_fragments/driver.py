@@ -26,6 +26,25 @@ options:
     default: /var/lib/Ascend
 """
 
+    # Of steps of playbooks, which have these of the host from its variables.
+    STEP = r"""
+options:
+  driver_root:
+    description: The directory that contains C(driver) on the host.
+    type: path
+    default: /var/lib/Ascend
+  driver_source:
+    description: The option of the same name of M(npuops.ascend.npu_facts).
+    type: str
+    choices: [image, package, preinstalled]
+    default: image
+  library_path:
+    description: The option of the same name of M(npuops.ascend.npu_validate).
+    type: str
+    choices: [hook, env, none]
+    default: hook
+"""
+
     TREE = r"""
 options:
   tree:

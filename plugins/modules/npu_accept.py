@@ -23,6 +23,7 @@ description:
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
+  - npuops.ascend.driver
 attributes:
   check_mode:
     support: full
@@ -42,15 +43,6 @@ options:
     type: int
     choices: [1, 2, 3]
     default: 1
-  root:
-    description: The directory that contains C(driver).
-    type: path
-    default: /var/lib/Ascend
-  source:
-    description: The option O(npuops.ascend.npu_facts#module:driver_source) of M(npuops.ascend.npu_facts).
-    type: str
-    choices: [image, package, preinstalled]
-    default: image
   library_path:
     description: The option of the same name of M(npuops.ascend.npu_validate).
     type: str

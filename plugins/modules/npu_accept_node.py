@@ -22,6 +22,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.driver.step
 attributes:
   check_mode:
     support: full
@@ -67,20 +68,6 @@ options:
       - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs.
     type: dict
     default: {}
-  driver_root:
-    description: The option O(npuops.ascend.npu_accept#module:root) of M(npuops.ascend.npu_accept).
-    type: path
-    default: /var/lib/Ascend
-  driver_source:
-    description: The option O(npuops.ascend.npu_accept#module:source) of M(npuops.ascend.npu_accept).
-    type: str
-    choices: [image, package, preinstalled]
-    default: image
-  library_path:
-    description: The option of the same name of M(npuops.ascend.npu_validate).
-    type: str
-    choices: [hook, env, none]
-    default: hook
 seealso:
   - module: npuops.ascend.npu_accept
 """

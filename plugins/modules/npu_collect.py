@@ -23,16 +23,8 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.driver
 options:
-  root:
-    description: The directory that contains C(driver).
-    type: path
-    default: /var/lib/Ascend
-  source:
-    description: The option O(npuops.ascend.npu_facts#module:driver_source) of M(npuops.ascend.npu_facts).
-    type: str
-    choices: [image, package, preinstalled]
-    default: image
   library_path:
     description: The option of the same name of M(npuops.ascend.npu_validate).
     type: str

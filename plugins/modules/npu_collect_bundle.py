@@ -24,6 +24,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.driver.step
 attributes:
   check_mode:
     support: full
@@ -58,20 +59,6 @@ options:
     description: Namespace of the components.
     type: str
     default: npu-operator
-  driver_root:
-    description: The option O(npuops.ascend.npu_collect#module:root) of M(npuops.ascend.npu_collect).
-    type: path
-    default: /var/lib/Ascend
-  driver_source:
-    description: The option O(npuops.ascend.npu_collect#module:source) of M(npuops.ascend.npu_collect).
-    type: str
-    choices: [image, package, preinstalled]
-    default: image
-  library_path:
-    description: The option of the same name of M(npuops.ascend.npu_validate).
-    type: str
-    choices: [hook, env, none]
-    default: hook
 seealso:
   - module: npuops.ascend.npu_collect
 """

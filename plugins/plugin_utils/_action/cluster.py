@@ -20,6 +20,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_
 # The option of the modules that need to know where the components are.
 NAMESPACE = {"type": "str", "default": spec_defaults.default("npu_namespace")}
 
+# The options of the modules that look at a host's driver through its connection: documentation fragment driver.step.
+DRIVER_OF_HOST = {
+    "driver_root": {"type": "path", "default": spec_defaults.default("npu_driver_root")},
+    "driver_source": {"type": "str", "choices": ["image", "package", "preinstalled"], "default": "image"},
+    "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
+}
+
 
 class ClusterAction(ActionBase):
     """A subclass has ``ARGUMENTS`` (an argument_spec) and ``act(params)``, which returns the result as a dict.
