@@ -9,8 +9,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import component_order, installed_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
@@ -23,21 +22,13 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": NAMESPACE,
-        "device_plugin": {"type": "bool", "default": True},
-        "exporter": {"type": "bool", "default": True},
-        "node_agent": {"type": "bool", "default": True},
-        "stack": {
-            "type": "dict",
-            "default": {},
-            "options": {part: {"type": "bool", "default": False} for part in mindcluster_stack.PARTS},
-        },
+        **wanted_components.ARGUMENTS,
         "heed_halt": {"type": "bool", "default": False},
-        "mindcluster_version_line": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
-        enabled = {name: params[name] for name in ("device_plugin", "exporter", "node_agent")} | params["stack"]
+        enabled = {part: wanted.enabled for part, wanted in wanted_components.of(params["components"]).items()}
         nodes = cluster.nodes()
         halted = (
             maintenance_slots.Slots(cluster, params["namespace"], cluster.clock).view()["halted"] if params["heed_halt"] else None

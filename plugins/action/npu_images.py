@@ -9,7 +9,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
@@ -20,15 +20,7 @@ class ActionModule(ControllerAction):
     ARGUMENTS: dict[str, Any] = {
         "hosts": HOSTS,
         "driver_versions": {"type": "list", "elements": "str", "default": []},
-        "device_plugin": {"type": "bool", "default": True},
-        "device_plugin_version": {"type": "str"},
-        "device_plugin_image": {"type": "str"},
-        "exporter": {"type": "bool", "default": True},
-        "exporter_version": {"type": "str"},
-        "exporter_image": {"type": "str"},
-        **mindcluster_stack.arguments(),
-        "node_agent": {"type": "bool", "default": True},
-        "node_agent_image": {"type": "str"},
+        **wanted_components.ARGUMENTS,
         "execution_environment_image": {"type": "str"},
         "extra": {"type": "list", "elements": "str", "default": []},
     }
@@ -40,7 +32,7 @@ class ActionModule(ControllerAction):
             raise NpuError("; ".join(misspelt))
         found = ImageList()
         found.add_drivers(params["hosts"], params["driver_versions"])
-        found.add_components(params)
+        found.add_components(params["mindcluster_version_line"], wanted_components.of(params["components"]).values())
         if params["execution_environment_image"]:
             found.add(params["execution_environment_image"], "AWX")
         for image in params["extra"]:

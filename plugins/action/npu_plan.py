@@ -21,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_w
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import declared_kinds, workload_search
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking as workload_parking
@@ -55,7 +56,7 @@ class ActionModule(HostsAction):
                 "changes": {"type": "list", "elements": "str", "default": []},
                 "left_alone": {"type": "str"},
                 "problem": {"type": "str"},
-                "device_plugin_settings": {"type": "dict", "default": {}},
+                "device_plugin_settings": {"type": "dict"},
             },
         },
     }
@@ -109,7 +110,7 @@ def _lookups(
 def _device_plugin(components: dict[str, Any]) -> dict[str, Any] | None:
     """What of its settings the chips may exclude; None if it is not deployed."""
     settings = components.get("device_plugin_settings")
-    if not settings:
+    if settings is None or not wanted_components.of({"device_plugin": settings})["device_plugin"].enabled:
         return None
     return {"share_count": component_checks.share_count(settings), "hot_reset": component_checks.hot_reset(settings)}
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -14,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
@@ -37,20 +39,8 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": HOSTS,
         "namespace": NAMESPACE,
-        "device_plugin": {"type": "bool", "default": True},
-        "device_plugin_version": {"type": "str"},
-        "device_plugin_image": {"type": "str"},
-        "device_plugin_settings": {"type": "dict", "default": {}},
-        "exporter": {"type": "bool", "default": True},
-        "exporter_version": {"type": "str"},
-        "exporter_image": {"type": "str"},
-        "exporter_settings": {"type": "dict", "default": {}},
-        **mindcluster_stack.arguments(),
-        "node_agent": {"type": "bool", "default": True},
-        "node_agent_image": {"type": "str"},
+        **wanted_components.ARGUMENTS,
         "image_pull_secrets": {"type": "list", "elements": "str", "default": []},
-        "node_agent_probe_interval": {"type": "int", "default": 60},
-        "node_agent_probe_timeout": {"type": "int", "default": 30},
         "rollout_max_unavailable": {"type": "str", "default": "1"},
         "settings": {"type": "dict", "default": {}},
         "adopting": {"type": "bool", "default": False},
@@ -58,71 +48,62 @@ class ActionModule(HostsAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_client.connect(params)
-        namespace, device_plugin = params["namespace"], params["device_plugin"]
+        namespace, version_line = params["namespace"], params["mindcluster_version_line"]
+        components = wanted_components.of(params["components"])
+        enabled = {part: wanted.enabled for part, wanted in components.items()}
+        device_plugin = components["device_plugin"]
         policies = kube_client.has_resource(
             cluster, "/apis/admissionregistration.k8s.io/v1", install_permissions.ADMISSION_POLICIES[0]
         )
         needed = install_permissions.to_install(
-            namespace, device_plugin, params["exporter"], params["node_agent"], policies, _exists(cluster, namespace)
+            namespace,
+            enabled["device_plugin"],
+            enabled["exporter"],
+            enabled["node_agent"],
+            policies,
+            _exists(cluster, namespace),
         )
         missing = kube_permissions.missing(cluster, needed)
         if any(verb == "list" for verb, *_resource in missing):
             raise NpuError(preflight_report.report([], kube_permissions.told(missing)))
-        stack, found = params["stack"], stack_checks.look(cluster, namespace)
+        found = stack_checks.look(cluster, namespace)
         needed = [
             permission
             for part in mindcluster_stack.PARTS
-            for permission in stack_checks.permissions(namespace, stack[part]["enabled"], found[part], policies)
+            for permission in stack_checks.permissions(namespace, enabled[part], found[part], policies)
         ]
         missing += kube_permissions.missing(cluster, dict.fromkeys(needed))
         reasons = kube_permissions.told(missing)
-        reasons += component_checks.agent_reasons(
-            params["node_agent"],
-            params["node_agent_image"],
-            params["node_agent_probe_interval"],
-            params["node_agent_probe_timeout"],
-        )
-        for component in ("device_plugin", "exporter"):
-            if params[component]:
-                reasons += component_checks.mindcluster_reasons(
-                    params["mindcluster_version_line"],
-                    "npu_" + component,
-                    params[component + "_version"],
-                    params[component + "_image"],
-                    params[component + "_settings"],
-                )
-        brought = stack_checks.brought(found, lambda part: stack[part]["enabled"])
-        for part, wanted in stack.items():
-            if wanted["enabled"]:
-                images = {setting: wanted[setting] for setting in found[part].component.images}
-                reasons += component_checks.mindcluster_reasons(
-                    params["mindcluster_version_line"], "npu_" + part, wanted["version"], images, wanted["settings"]
-                )
-                reasons += stack_checks.reasons(cluster, found[part], wanted["settings"], brought)
+        for wanted in components.values():
+            if wanted.enabled and wanted.part == wanted_components.AGENT:
+                reasons += component_checks.agent_reasons(wanted)
+            elif wanted.enabled:
+                reasons += component_checks.mindcluster_reasons(version_line, wanted)
+        brought = stack_checks.brought(found, enabled.__getitem__)
+        for part in mindcluster_stack.PARTS:
+            if enabled[part]:
+                reasons += stack_checks.reasons(cluster, found[part], components[part].settings, brought)
         reasons += component_checks.rollout_reasons(params["rollout_max_unavailable"])
-        unable, notes = _pulled(cluster, params, bool(reasons))
+        unable, notes = _pulled(cluster, params, components, bool(reasons))
         reasons += unable
         ours: Objects = []
-        if device_plugin:
-            unable, more = volcano_scheduler.judge(
-                cluster, params["mindcluster_version_line"], params["device_plugin_settings"], stack["volcano"]["enabled"]
-            )
+        if device_plugin.enabled:
+            unable, more = volcano_scheduler.judge(cluster, version_line, device_plugin.settings, enabled["volcano"])
             reasons += unable
             notes += more
             daemonsets = cluster.list("/apis/apps/v1/daemonsets")
             ours, foreign = component_checks.device_plugins(daemonsets, namespace, params["adopting"])
             reasons += foreign
         nodes = cluster.nodes()
-        version_line = params["mindcluster_version_line"] if device_plugin else None
-        shared = component_checks.share_count(params["device_plugin_settings"])
-        hot_reset = component_checks.hot_reset(params["device_plugin_settings"])
+        shared = component_checks.share_count(device_plugin.settings)
+        hot_reset = component_checks.hot_reset(device_plugin.settings)
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
         verdicts = preflight_checks.judge(
             params["hosts"],
             nodes,
             driver_image.resolve,
             ours,
-            version_line,
+            version_line if device_plugin.enabled else None,
             shared,
             hot_reset,
             lambda names: npu_users_by_node.on_nodes(cluster, names, drivers),
@@ -143,21 +124,22 @@ class ActionModule(HostsAction):
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),
             "components": {
                 "namespace": namespace,
-                **{name: params[name] for name in ("device_plugin", "exporter", "node_agent")},
-                "noded": stack["noded"]["enabled"],
+                **{part: enabled[part] for part in ("device_plugin", "exporter", "node_agent", "noded")},
             },
-            "stack": stack_checks.result(cluster, found, lambda part: stack[part]["enabled"]),
+            "stack": stack_checks.result(cluster, found, enabled.__getitem__),
         }
 
 
-def _pulled(cluster: kube_client.Cluster, params: dict[str, Any], refused: bool) -> tuple[list[str], list[str]]:
+def _pulled(
+    cluster: kube_client.Cluster, params: dict[str, Any], components: Mapping[str, wanted_components.Wanted], refused: bool
+) -> tuple[list[str], list[str]]:
     """(reasons, notes) about the images of the components. ``refused``: whether it may be unknown already which they are."""
     reasons, notes = preflight_component_images.look_at_secrets(cluster, params["namespace"], params["image_pull_secrets"])
     if refused or not params["hosts"]:
         return reasons, notes
     images = ImageList()
     try:
-        images.add_components(params)
+        images.add_components(params["mindcluster_version_line"], components.values())
     except NpuError as exc:
         return [*reasons, exc.message], notes
     needed_by = {one["image"]: one["needed_by"] for one in images.result()}

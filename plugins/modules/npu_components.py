@@ -21,48 +21,24 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
   - npuops.ascend.attributes.info_module
+  - npuops.ascend.components
   - npuops.ascend.hosts
 options:
   namespace:
     description: Namespace of the components.
     type: str
     default: npu-operator
-  device_plugin:
-    description: Whether the device plugin is to be compared.
-    type: bool
-    default: true
-  exporter:
-    description: Whether the exporter is to be compared.
-    type: bool
-    default: true
-  node_agent:
-    description: Whether the node agent is to be compared.
-    type: bool
-    default: true
-  stack:
-    description: Which of MindCluster's optional components are to be compared, V(true) or V(false) by name.
-    type: dict
-    default: {}
-    suboptions:
-      volcano: {description: Whether Volcano is to be compared., type: bool, default: false}
-      clusterd: {description: Whether clusterd is to be compared., type: bool, default: false}
-      noded: {description: Whether noded is to be compared., type: bool, default: false}
-      ascend_operator: {description: Whether the ascend-operator is to be compared., type: bool, default: false}
   heed_halt:
     description: Whether a rollout that is halted keeps the components as they are.
     type: bool
     default: false
-  mindcluster_version_line:
-    description: The version line of MindCluster that its components are to have.
-    type: str
-    choices: ["7.3", "26.1"]
-    default: "26.1"
 """
 
 EXAMPLES = r"""
 - name: Find the components
   npuops.ascend.npu_components:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+    components: "{{ hostvars | npuops.ascend.npu_component_settings(inventory_hostname) }}"
   run_once: true
   register: components
 """
@@ -70,8 +46,8 @@ EXAMPLES = r"""
 RETURN = r"""
 deploy:
   description:
-    - Whether C(device_plugin), C(exporter), C(node_agent) and each component of O(stack) may be changed. Those that may are enabled
-      and in the cluster, and nothing keeps the run from it. They are in the order in which install deploys them.
+    - Whether each component may be changed. Those that may are enabled and in the cluster, and nothing keeps the run from it. They
+      are in the order in which install deploys them.
   returned: always
   type: dict
 left_alone:
@@ -114,7 +90,8 @@ service_monitors:
   type: bool
 stack:
   description:
-    - By component of O(stack), which CustomResourceDefinitions that it brings do not exist or were made by its role (C(crds)).
+    - By optional component of MindCluster, which CustomResourceDefinitions that it brings do not exist or were made by its role
+      (C(crds)).
   returned: always
   type: dict
 kubelet_pods:

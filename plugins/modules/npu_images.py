@@ -21,7 +21,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
-  - npuops.ascend.stack
+  - npuops.ascend.components
 requirements:
   - python >= 3.11
 options:
@@ -32,33 +32,6 @@ options:
     type: list
     elements: str
     default: []
-  device_plugin:
-    description: Whether the device plugin is deployed.
-    type: bool
-    default: true
-  device_plugin_version:
-    description: Release of the device plugin. By default, it is the one that O(mindcluster_version_line) installs.
-    type: str
-  device_plugin_image:
-    description: Image of the device plugin, instead of upstream's.
-    type: str
-  exporter:
-    description: Whether the exporter is deployed.
-    type: bool
-    default: true
-  exporter_version:
-    description: Release of the exporter. By default, it is the one that O(mindcluster_version_line) installs.
-    type: str
-  exporter_image:
-    description: Image of the exporter, instead of upstream's.
-    type: str
-  node_agent:
-    description: Whether the node agent is deployed.
-    type: bool
-    default: true
-  node_agent_image:
-    description: Image of the node agent. Required if it is deployed.
-    type: str
   execution_environment_image:
     description: Image of the execution environment of AWX, if it is to be listed.
     type: str
@@ -76,7 +49,7 @@ EXAMPLES = r"""
   npuops.ascend.npu_images:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
     driver_versions: [25.5.0, 25.5.1]
-    node_agent_image: registry.example.com/npuops/node-agent:0.1.0
+    components: "{{ hostvars | npuops.ascend.npu_component_settings(inventory_hostname) }}"
   run_once: true
 """
 

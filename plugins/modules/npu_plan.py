@@ -55,9 +55,8 @@ options:
       device_plugin_settings:
         description:
           - Variables of the role P(npuops.ascend.npu_device_plugin#role) without their prefix. What the chips of a host exclude
-            becomes one of RV(cluster_reasons).
+            becomes one of RV(cluster_reasons). By default, the device plugin is taken as not deployed.
         type: dict
-        default: {}
   enforce:
     description:
       - Whether blocked nodes set RV(refusal). If so, C(on_blocked) in O(settings) decides. With V(refuse), a plan that is not

@@ -28,61 +28,17 @@ extends_documentation_fragment:
   - npuops.ascend.attributes.info_module
   - npuops.ascend.hosts
   - npuops.ascend.settings
-  - npuops.ascend.stack
+  - npuops.ascend.components
 options:
   namespace:
     description: Namespace of the components.
     type: str
     default: npu-operator
-  device_plugin:
-    description: Whether the device plugin will be deployed.
-    type: bool
-    default: true
-  device_plugin_version:
-    description: The release of the device plugin. Must belong to O(mindcluster_version_line).
-    type: str
-  device_plugin_image:
-    description: The image of the device plugin. A tag that names a release must name one of O(mindcluster_version_line).
-    type: str
-  device_plugin_settings:
-    description:
-      - Further settings of the role C(npu_device_plugin), by their names without the prefix, such as C(log_max_backups).
-    type: dict
-    default: {}
-  exporter:
-    description: Whether the exporter will be deployed.
-    type: bool
-    default: true
-  exporter_version:
-    description: The release of the exporter. Must belong to O(mindcluster_version_line).
-    type: str
-  exporter_image:
-    description: The image of the exporter. A tag that names a release must name one of O(mindcluster_version_line).
-    type: str
-  exporter_settings:
-    description: Further settings of the role C(npu_exporter), by their names without the prefix.
-    type: dict
-    default: {}
-  node_agent:
-    description: Whether the node agent will be deployed.
-    type: bool
-    default: true
-  node_agent_image:
-    description: The image of the node agent. Required if the agent will be deployed.
-    type: str
   image_pull_secrets:
     description: Names of the pull secrets in O(namespace) that the pods will have.
     type: list
     elements: str
     default: []
-  node_agent_probe_interval:
-    description: Seconds between two probes of the chips by the node agent.
-    type: int
-    default: 60
-  node_agent_probe_timeout:
-    description: Seconds that a probe may take. Must be less than O(node_agent_probe_interval).
-    type: int
-    default: 30
   rollout_max_unavailable:
     description:
       - Maximum number of nodes on which pods of a DaemonSet are replaced at once. Must be a number of at least 1, or a percentage
@@ -101,6 +57,7 @@ EXAMPLES = r"""
 - name: Run the preflight checks
   npuops.ascend.npu_preflight:
     hosts: "{{ ansible_play_hosts_all | npuops.ascend.npu_hosts(hostvars) }}"
+    components: "{{ hostvars | npuops.ascend.npu_component_settings(inventory_hostname) }}"
   run_once: true
   register: preflight
 """
@@ -108,9 +65,9 @@ EXAMPLES = r"""
 RETURN = r"""
 stack:
   description:
-    - By component of O(stack), whether its role has anything to do (C(act)), because the component is enabled or in the cluster;
-      which CustomResourceDefinitions the role is to make (C(crds)), because the cluster does not have them from another source;
-      and the ConfigMaps that a disabled component has written, which are to be removed with it (C(leftovers)).
+    - By optional component of MindCluster, whether its role has anything to do (C(act)), because the component is enabled or in
+      the cluster; which CustomResourceDefinitions the role is to make (C(crds)), as the cluster does not have them from another
+      source; and the ConfigMaps that a disabled component has written, which are to be removed with it (C(leftovers)).
   returned: success
   type: dict
 hosts:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import empty_answers, given, is_empty
 
@@ -95,4 +96,8 @@ def falls_back(name: str) -> bool:
 
 
 def _is_of_hosts(name: str) -> bool:
-    return name.startswith(_SETTINGS) or (name.startswith("npu_") and name[len("npu_") :] in host_config.NAMES)
+    return (
+        name.startswith(_SETTINGS)
+        or (name.startswith("npu_") and name[len("npu_") :] in host_config.NAMES)
+        or wanted_components.is_variable(name)
+    )

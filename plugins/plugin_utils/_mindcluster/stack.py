@@ -9,9 +9,8 @@ A further one is a row here, its facts in mindcluster.yml, and a role.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 
 # Whose an object is: the roles of these components put this label on what people could have made themselves.
 MANAGED_BY, OURS = "app.kubernetes.io/managed-by", "npuops.ascend"
@@ -172,17 +171,3 @@ COMPONENTS = (
     ),
 )
 PARTS = tuple(component.part for component in COMPONENTS)
-
-
-def arguments() -> dict[str, Any]:
-    """The options of the documentation fragment ``stack``."""
-
-    def of(component: Component) -> dict[str, Any]:
-        options: dict[str, Any] = {"enabled": {"type": "bool", "default": False}, "version": {"type": "str"}}
-        options |= {image: {"type": "str"} for image in component.images}
-        return {"type": "dict", "default": {}, "options": options | {"settings": {"type": "dict", "default": {}}}}
-
-    return {
-        "stack": {"type": "dict", "default": {}, "options": {component.part: of(component) for component in COMPONENTS}},
-        "mindcluster_version_line": {"type": "str", "choices": list(mindcluster.names()), "default": mindcluster.default()},
-    }

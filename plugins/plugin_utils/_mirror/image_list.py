@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster, wanted_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import host_packages
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import REGISTRY, WEB, PackageSource
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_image, driver_package, other_kernels
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PREINSTALLED, CheckedHost
-
-# The components of MindCluster that every fleet has, by their roles without npu_, and what people call them.
-_MINDCLUSTER = (("device_plugin", "device plugin"), ("exporter", "exporter"))
 
 
 class ImageList:
@@ -101,33 +98,31 @@ class ImageList:
                     reasons.append(one_line(exc.message))
         self._reasons += ["%s: %s" % (checked.name, reason) for reason in reasons]
 
-    def add_components(self, params: Mapping[str, Any]) -> None:
-        """What install deploys, by the options of npu_images. Raises NpuError."""
-        version_line = params["mindcluster_version_line"]
-        for part, name in _MINDCLUSTER:
-            if params[part]:
-                self._add_component(version_line, part, name, params[part + "_version"], params[part + "_image"])
-        for component in mindcluster_stack.COMPONENTS:
-            wanted = params["stack"][component.part]
-            if wanted["enabled"]:
-                images = {setting: wanted[setting] for setting in component.images}
-                self._add_component(version_line, component.part, component.title, wanted["version"], images)
-        if params["node_agent"]:
-            if not params["node_agent_image"]:
-                raise NpuError(
-                    "npu_node_agent_image is not set: the image of the node agent, which the playbook"
-                    " npuops.ascend.build_node_agent_image builds and pushes to your registry; or set npu_node_agent_enabled: false"
-                )
-            self.add(params["node_agent_image"], "node agent")
+    def add_components(self, version_line: str, components: Iterable[Wanted]) -> None:
+        """What install deploys: those that are enabled. Raises NpuError."""
+        for wanted in components:
+            if not wanted.enabled:
+                continue
+            if wanted.part == wanted_components.AGENT:
+                self._add_agent(wanted.images["image"])
+            else:
+                self._add_component(version_line, wanted)
 
-    def _add_component(
-        self, version_line: str, part: str, name: str, version: str | None, image: str | Mapping[str, str | None] | None
-    ) -> None:
-        reasons = mindcluster.mismatches(version_line, "npu_" + part, version, image)
+    def _add_agent(self, image: str | None) -> None:
+        if not image:
+            raise NpuError(
+                "npu_node_agent_image is not set: the image of the node agent, which the playbook"
+                " npuops.ascend.build_node_agent_image builds and pushes to your registry; or set npu_node_agent_enabled: false"
+            )
+        self.add(image, "node agent")
+
+    def _add_component(self, version_line: str, wanted: Wanted) -> None:
+        reasons = mindcluster.mismatches(version_line, wanted.role, wanted.version, wanted.images)
         if reasons:
             raise NpuError("; ".join(reasons))
-        for setting, one in (image if isinstance(image, Mapping) else {"image": image}).items():
-            self.add(one or mindcluster.image(version_line, part, version, setting), name)
+        for setting, image in wanted.images.items():
+            found = image or mindcluster.image(version_line, wanted.part, wanted.version, setting)
+            self.add(found, wanted_components.TITLES[wanted.part])
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]

@@ -15,15 +15,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import install_permissions, stack_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import node_checks as preflight_node_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
-
-COMPONENTS = ("node_agent", "device_plugin", "exporter", *mindcluster_stack.PARTS)
 
 
 def look(
@@ -37,7 +34,7 @@ def look(
     """{deploy, left_alone, accelerators, driver_path, kubelet_dir, containerd_dir, admission_policies, service_monitors,
     stack, kubelet_pods}, as the module npu_components documents them.
 
-    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of COMPONENTS, which ones the settings ask for;
+    ``hosts``: of the run; ``nodes``: all Nodes by name; ``enabled``: of all components, which ones the settings ask for;
     ``halted``: whether a halt keeps this run from changing any.
     """
     names = {item["metadata"]["name"] for item in cluster.list("/apis/apps/v1/namespaces/%s/daemonsets" % namespace)}
@@ -51,7 +48,7 @@ def look(
     policies = kube_client.has_resource(cluster, "/apis/admissionregistration.k8s.io/v1", install_permissions.ADMISSION_POLICIES[0])
     checked = [host for host in preflight_checks.inspect(hosts, nodes, None) if host.has_chips]
     distribution = host_distributions.named(checked[0].distribution if checked else "") or host_distributions.PLAIN
-    deploy = {name: installed[name] and enabled[name] for name in COMPONENTS}
+    deploy = {name: installed[name] and enabled[name] for name in wanted_components.PARTS}
     left_alone = None
     if any(deploy.values()):
         left_alone = (
@@ -61,7 +58,7 @@ def look(
             or ("the rollout is halted" if halted else None)
         )
     return {
-        "deploy": deploy if left_alone is None else dict.fromkeys(COMPONENTS, False),
+        "deploy": deploy if left_alone is None else dict.fromkeys(wanted_components.PARTS, False),
         "left_alone": left_alone,
         "accelerators": accelerators,
         "driver_path": next((host.driver_path for host in checked if host.driver_path), None),

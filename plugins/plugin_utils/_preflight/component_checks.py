@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
@@ -59,14 +60,11 @@ def _kept_plugin(daemonset: Object) -> str | None:
     )
 
 
-def mindcluster_reasons(
-    version_line: str, role: str, version: str | None, image: str | Mapping[str, str | None] | None, settings: Mapping[str, Any]
-) -> list[str]:
-    """Why a component of MindCluster cannot be deployed, as sentences. ``settings``: by their names without the role's prefix;
-    ``image``: of a component with several, each by its name without that prefix."""
-    reasons = mindcluster.mismatches(version_line, role, version, image)
+def mindcluster_reasons(version_line: str, wanted: Wanted) -> list[str]:
+    """Why a component of MindCluster cannot be deployed, as sentences."""
+    reasons = mindcluster.mismatches(version_line, wanted.role, wanted.version, wanted.images)
     try:
-        mindcluster.component(version_line, role, settings)
+        mindcluster.component(version_line, wanted.role, wanted.settings)
     except NpuError as exc:
         reasons.append(exc.message)
     return reasons
@@ -88,18 +86,22 @@ def hot_reset(settings: Mapping[str, Any]) -> str:
         return "disabled"
 
 
-def agent_reasons(enabled: bool, image: str | None, interval: int = 60, timeout: int = 30) -> list[str]:
-    """Why the node agent cannot be deployed, as sentences. ``interval``, ``timeout``: of its probes, in seconds."""
+def agent_reasons(wanted: Wanted) -> list[str]:
+    """Why the node agent cannot be deployed, as sentences."""
     reasons = []
-    if enabled and not image:
+    if not wanted.images["image"]:
         reasons.append(
             "npu_node_agent_image is not set: the image of the node agent, which the playbook npuops.ascend.build_node_agent_image"
             " builds and pushes to your registry; or set npu_node_agent_enabled: false"
         )
-    if enabled and not 0 < timeout < interval:
+    try:
+        settings = valid_settings.settings(wanted.role, wanted.settings)
+    except NpuError as exc:
+        return [*reasons, exc.message]
+    if not 0 < settings["probe_timeout"] < settings["probe_interval"]:
         reasons.append(
             "npu_node_agent_probe_timeout is %d and npu_node_agent_probe_interval %d: a probe must end before the next one starts"
-            % (timeout, interval)
+            % (settings["probe_timeout"], settings["probe_interval"])
         )
     return reasons
 

@@ -11,6 +11,8 @@ import pytest
 
 from support import controller
 
+REFUSED = {"npu_driver_version": "25.5.1", "npu_upgrade_auto": True, "npu_noded_enabled": True}
+
 
 def playbook(tmp_path, module, variables):
     """What a playbook prints in which one task calls the module; there is no cluster."""
@@ -28,8 +30,8 @@ def playbook(tmp_path, module, variables):
 
 @pytest.mark.parametrize("module", ["npu_preflight", "npu_plan", "npu_status"])
 def test_refused_by_name(tmp_path, module):
-    text = playbook(tmp_path, module, {"npu_driver_version": "25.5.1", "npu_upgrade_auto": True, "npu_hosts": "all", "mine": 1})
-    assert "not become a variable of the hosts: npu_driver_version, npu_upgrade_auto. Set it in the inventory" in text
+    text = playbook(tmp_path, module, {**REFUSED, "npu_hosts": "all", "mine": 1})
+    assert "not become a variable of the hosts: npu_driver_version, npu_noded_enabled, npu_upgrade_auto. Set it in the" in text
 
 
 def test_others_are_let_pass(tmp_path):

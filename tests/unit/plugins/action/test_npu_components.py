@@ -48,25 +48,27 @@ def test_what_is_there_and_enabled(api):
     assert result["deploy"] == EVERYTHING and result["left_alone"] is None
     assert result["accelerators"] == ["huawei-Ascend910"] and result["version_line"] == "26.1"
     assert result["driver_path"] == "/var/lib/Ascend/driver" and result["kubelet_dir"] == "/var/lib/kubelet"
-    assert run(api, exporter=False, mindcluster_version_line="7.3")["deploy"] == dict(EVERYTHING, exporter=False)
+    without = run(api, components={"exporter": {"enabled": False}}, mindcluster_version_line="7.3")
+    assert without["deploy"] == dict(EVERYTHING, exporter=False)
 
 
 @pytest.mark.parametrize("component", mindcluster_stack.COMPONENTS, ids=lambda component: component.part)
 def test_an_optional_component_is_one_of_them_if_it_is_there(api, component):
     """It is disabled by default."""
-    enabled = {"stack": {component.part: True}}
-    assert run(api, **enabled)["deploy"] == EVERYTHING
+    enabled = {component.part: {"enabled": True}}
+    assert run(api, components=enabled)["deploy"] == EVERYTHING
     labels = {"app.kubernetes.io/managed-by": "npuops.ascend"}
     metadata = {"name": component.names[0], "namespace": component.home("npu-operator"), "labels": labels}
     api.put("/apis/apps/v1/" + component.resource, {"metadata": metadata})
     assert run(api)["deploy"] == EVERYTHING
-    result = run(api, **enabled)
+    result = run(api, components=enabled)
     assert result["deploy"] == dict(EVERYTHING, **{component.part: True})
     assert result["stack"][component.part]["crds"] == [crd.name for crd in component.crds]
+    no_agent = {"node_agent": {"enabled": "false"}}
     resource = {"clusterd": "services", "noded": "roles"}.get(component.part, "customresourcedefinitions")
     api.denied.add(("patch", resource))
-    assert '"patch" on "%s' % resource in run(api, node_agent=False, **enabled)["left_alone"]
-    assert run(api, node_agent=False)["left_alone"] is None
+    assert '"patch" on "%s' % resource in run(api, components={**enabled, **no_agent})["left_alone"]
+    assert run(api, components=no_agent)["left_alone"] is None
 
 
 def test_what_is_not_there_is_not_added(api):

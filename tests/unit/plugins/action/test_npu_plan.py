@@ -257,5 +257,6 @@ def test_hot_reset_of_chips_that_are_divided(api, registry):
         return run(api, registry, hosts, reason="upgrade", components={"version_line": "26.1", "device_plugin_settings": settings})
 
     assert plan()["cluster_reasons"] == plan(hot_reset="disabled", share_count="")["cluster_reasons"] == []
+    assert plan(hot_reset="inference", enabled="false")["cluster_reasons"] == []
     (told,) = plan(hot_reset="inference", share_count="")["cluster_reasons"]
     assert told.startswith("a: its chips are divided into virtual NPUs, and npu_device_plugin_hot_reset is inference")

@@ -9,7 +9,7 @@ import yaml
 from ansible.errors import AnsibleFilterError
 from ansible_collections.npuops.ascend.plugins.filter.npu_mindcluster import npu_mindcluster
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster, wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
@@ -220,17 +220,22 @@ def test_volcano(version_line, family, mounts):
 )
 def test_settings_that_a_program_would_refuse(version_line, role, given, told):
     """They end without a word in the pod's state; preflight says it before anything is changed."""
-    (reason,) = component_checks.mindcluster_reasons(version_line, role, None, None, given)
+    (reason,) = component_checks.mindcluster_reasons(version_line, wanted(role, given))
     assert told in reason
     with pytest.raises(AnsibleFilterError) as caught:
         npu_mindcluster(version_line, role, settings=given)
     assert told in str(caught.value)
 
 
+def wanted(role, given):
+    part = role.removeprefix("npu_")
+    return wanted_components.of({part: given})[part]
+
+
 def test_all_that_is_wrong_with_a_component_is_told_at_once():
-    reasons = component_checks.mindcluster_reasons("26.1", "npu_exporter", "v7.3.2", None, {"log_level": 9})
+    reasons = component_checks.mindcluster_reasons("26.1", wanted("npu_exporter", {"version": "v7.3.2", "log_level": 9}))
     assert [reason.split()[0] for reason in reasons] == ["npu_exporter_version", "npu_exporter_log_level"]
-    assert component_checks.mindcluster_reasons("26.1", "npu_exporter", None, None, {}) == []
+    assert component_checks.mindcluster_reasons("26.1", wanted("npu_exporter", {})) == []
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
 
 from support.fleet.preflight import DIGEST, REPOSITORY, facts, host
@@ -136,31 +137,26 @@ def test_a_host_whose_image_is_not_known(one, reason):
 
 
 def test_components():
-    found = ImageList()
-    parts = ("device_plugin", "exporter")
-    options = {"%s_%s" % (part, what): None for part in parts for what in ("version", "image")}
-    stack = {one.part: {"enabled": False, "version": None, **dict.fromkeys(one.images)} for one in mindcluster_stack.COMPONENTS}
-    options |= {"node_agent_image": None, "stack": stack}
-    everything = {"device_plugin": True, "exporter": True, "node_agent": True, "mindcluster_version_line": "7.3"}
+    def images(version_line="7.3", **settings):
+        found = ImageList()
+        found.add_components(version_line, wanted_components.of(settings).values())
+        return found.images
+
+    agent = {"image": "r.example/agent:1"}
     with pytest.raises(NpuError, match="npu_node_agent_image is not set"):
-        ImageList().add_components({**options, **everything})
-    found.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "exporter_image": "r.example/e:7"})
-    assert found.images == [
+        images()
+    assert images(node_agent=agent, exporter={"image": "r.example/e:7"}) == [
+        "r.example/agent:1",
         "swr.cn-south-1.myhuaweicloud.com/ascendhub/ascend-k8sdeviceplugin:v7.3.2",
         "r.example/e:7",
-        "r.example/agent:1",
     ]
-    more, enabled = ImageList(), {part: dict(one, enabled=True) for part, one in stack.items()}
-    more.add_components({**options, **everything, "node_agent_image": "r.example/agent:1", "stack": enabled})
+    more = images(node_agent=agent, **{part: {"enabled": "true"} for part in mindcluster_stack.PARTS})
     for name in ("clusterd", "noded", "ascend-operator"):
-        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v7.3.2" % name in more.images
+        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v7.3.2" % name in more
     for name in ("vc-scheduler", "vc-controller-manager"):
-        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v1.9.0-v7.3.2" % name in more.images
-    other = {**stack, "volcano": {**stack["volcano"], "enabled": True, "scheduler_image": "r.example/s:v1.12.0-v26.1.0"}}
+        assert "swr.cn-south-1.myhuaweicloud.com/ascendhub/%s:v1.9.0-v7.3.2" % name in more
     with pytest.raises(NpuError, match="npu_volcano_scheduler_image is r.example/s:v1.12.0-v26.1.0, of MindCluster 26.1"):
-        ImageList().add_components({**options, **everything, "stack": other})
-    nothing = ImageList()
-    nothing.add_components({**options, **dict.fromkeys(everything, False), "mindcluster_version_line": "7.3"})
-    assert nothing.images == []
+        images(node_agent=agent, volcano={"enabled": True, "scheduler_image": "r.example/s:v1.12.0-v26.1.0"})
+    assert images(**{part: {"enabled": "no"} for part in wanted_components.PARTS}) == []
     with pytest.raises(NpuError, match="npu_exporter_version is v26.1.0, of MindCluster 26.1"):
-        ImageList().add_components({**options, **everything, "exporter_version": "v26.1.0"})
+        images(node_agent=agent, exporter={"version": "v26.1.0"})

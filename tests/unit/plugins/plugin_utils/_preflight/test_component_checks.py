@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks
 
 from support.fleet.preflight import plugin_daemonset
@@ -18,19 +19,21 @@ def test_a_device_plugin_behind_the_node_agent_is_one_too():
     assert len(component_checks.device_plugins([daemonset], "npu-operator")[1]) == 1
 
 
+def agent_reasons(**settings):
+    return component_checks.agent_reasons(wanted_components.of({"node_agent": settings})["node_agent"])
+
+
 def test_the_node_agent_needs_an_image():
-    assert "npu_node_agent_image is not set" in component_checks.agent_reasons(True, "")[0]
-    assert component_checks.agent_reasons(True, "registry.example/agent:1") == component_checks.agent_reasons(False, None) == []
+    assert "npu_node_agent_image is not set" in agent_reasons(image="")[0]
+    assert agent_reasons(image="registry.example/agent:1") == []
 
 
 def test_a_probe_of_the_node_agent_ends_before_the_next_one():
-    assert (
-        "timeout is 30 and npu_node_agent_probe_interval 6:"
-        in component_checks.agent_reasons(True, "registry.example/agent:1", 6)[0]
-    )
-    assert (
-        component_checks.agent_reasons(True, "registry.example/agent:1", 6, 5) == component_checks.agent_reasons(False, "", 6) == []
-    )
+    (reason,) = agent_reasons(image="registry.example/agent:1", probe_interval="6")
+    assert "timeout is 30 and npu_node_agent_probe_interval 6:" in reason
+    assert agent_reasons(image="registry.example/agent:1", probe_interval=6, probe_timeout=5) == []
+    (reason,) = agent_reasons(image="registry.example/agent:1", probe_interval="often")
+    assert reason == "npu_node_agent_probe_interval is 'often'; it must be a whole number, 0 or more"
 
 
 @pytest.mark.parametrize("value", ["1", "25", "1%", "100%"])

@@ -108,8 +108,10 @@ def test_preflight_tells_all_of_them_at_once(api, registry, config):
         "hosts": [{"name": "a", "config": {name: value for name, value in config.items() if value}}],
         "host": api.address,
         "api_key": "token",
-        "node_agent_image": registry.address + "/npuops/node-agent:0.2.0",
-        "exporter_image": "registry.example.com/mindcluster/npu-exporter:v26.1.0",
+        "components": {
+            "node_agent": {"image": registry.address + "/npuops/node-agent:0.2.0"},
+            "exporter": {"image": "registry.example.com/mindcluster/npu-exporter:v26.1.0"},
+        },
         "image_pull_secrets": ["missing"],
     }
     checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **npu_preflight.ActionModule.ARGUMENTS)).validate(options)
