@@ -10,11 +10,11 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use, on_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceResult
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import FinishedAcceptance
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
@@ -54,17 +54,26 @@ class ActionModule(ClusterAction):
         node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
         node_name.check(node)
         params = dict(params, level=level)
+        answer = None
         try:
-            result = self._result(params, self._obstacle(params))
-            document = acceptance_document.of_result(node, level, result, params["ignore"])
+            answer = self._answer(params, self._obstacle(params))
+            document = acceptance_document.of_result(node, level, answer["result"], params["ignore"])
         except (NpuError, AnsibleError) as exc:
             document = acceptance_document.without_result(node, level, rfc3339(time.time()), one_line(exc))
         path = None
         if params["directory"] and not self.check_mode:
             path = acceptance_document.write(params["directory"], document)
         lines = acceptance_document.lines(document)
-        bad = document["verdict"] in acceptance_document.BAD
-        return {"document": document, "path": path, "lines": lines, "problem": lines[0] if bad else None}
+        problem = lines[0] if document["verdict"] in acceptance_document.BAD else None
+        if answer is not None and not self.check_mode:
+            try:
+                lines += on_node.write(kube_client.connect(params), document, answer["boot_id"])
+            except kube_client.NoCredentials:
+                pass  # hosts can be accepted before there is a cluster
+            except NpuError as exc:
+                lines.append("  The verdict was not written to the Node: %s" % sentence(exc.message))
+                problem = problem or "%s. The verdict was not written to the Node: %s" % (lines[0], sentence(exc.message))
+        return {"document": document, "path": path, "lines": lines, "problem": problem}
 
     def _obstacle(self, params: dict[str, Any]) -> str | None:
         """Why the chips of the node must not be loaded, as a clause; only the cluster knows."""
@@ -76,7 +85,7 @@ class ActionModule(ClusterAction):
         except NpuError as exc:
             return "not run, because it is not known whether pods use the node: %s" % exc.message
 
-    def _result(self, params: dict[str, Any], obstacle: str | None) -> AcceptanceResult:
+    def _answer(self, params: dict[str, Any], obstacle: str | None) -> FinishedAcceptance:
         """What the host finds, when it has ended. Raises NpuError."""
         host = HostPort(self, self._task_vars, params["driver_root"])
         arguments = {
@@ -96,7 +105,7 @@ class ActionModule(ClusterAction):
             try:
                 answer = host.accepted(arguments)
                 if answer["result"] is not None:
-                    return answer["result"]
+                    return {"result": answer["result"], "boot_id": answer["boot_id"]}
                 answered, silent = True, 0
             except HostUnreachable:
                 silent += 1

@@ -4,11 +4,13 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 
 
 class ActionModule(ClusterAction):
@@ -24,6 +26,7 @@ class ActionModule(ClusterAction):
                 "labels": {"type": "dict", "default": {}},
                 "annotations": {"type": "dict", "default": {}},
                 "boot_id": {"type": "str"},
+                "gate": {"type": "int", "default": 0, "choices": [0, *acceptance_gate.LEVELS]},
             },
         },
     }
@@ -35,6 +38,7 @@ class ActionModule(ClusterAction):
                 "labels": _as_text(entry["labels"]),
                 "annotations": _as_text(entry["annotations"]),
                 "boot_id": entry["boot_id"],
+                "spec": functools.partial(acceptance_gate.closing, wanted=entry["gate"]),
             }
             for entry in params["nodes"]
         ]

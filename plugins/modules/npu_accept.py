@@ -82,6 +82,10 @@ state:
   description: V(running) while C(ascend-dmi) runs, V(done) with a result.
   returned: success
   type: str
+boot_id:
+  description: Boot ID of the host, as its node reports it.
+  returned: success
+  type: str
 began:
   description: When the acceptance began, in UTC, such as V(2026-11-26T10:00:00Z).
   returned: success

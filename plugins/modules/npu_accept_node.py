@@ -13,8 +13,12 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Runs M(npuops.ascend.npu_accept) on the host of a node until it has a result, and makes one document with one verdict of it.
-  - With a level above 1, the node must be cordoned, and no pod on it may use NPUs. Otherwise the diagnosis, which loads the chips,
-    is not started, and the verdict is V(UNKNOWN). A host that has not joined the cluster can be accepted.
+  - With a level above 1, the node must be cordoned or have the taint C(npuops.ascend/not-accepted), and no pod on it may use NPUs.
+    Otherwise the diagnosis, which loads the chips, is not started, and the verdict is V(UNKNOWN). A host that has not joined the
+    cluster can be accepted.
+  - Writes the verdict to the annotation C(npuops.ascend/acceptance) of the Node. If the Node has the taint
+    C(npuops.ascend/not-accepted), and the verdict is V(PASS) or V(WARNING) at the level that is the value of the taint, or at a
+    higher one, the taint is removed.
   - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_accept) goes through the connection of that
     host. If the connection ends, or if this run is killed, the diagnosis goes on, and the next run waits for its result.
   - A host that does not respond has the verdict V(UNKNOWN). It is not a failure of the module.
@@ -27,11 +31,11 @@ attributes:
   check_mode:
     support: full
     details:
-      - Makes the checks of level 1 only, writes no file, and the host keeps no result.
+      - Makes the checks of level 1 only, writes no file and no annotation, keeps the taint, and the host keeps no result.
   diff_mode:
     support: N/A
     details:
-      - The module configures nothing.
+      - The verdict is not a configuration.
   idempotent:
     support: N/A
     details:
@@ -129,12 +133,14 @@ path:
   returned: success
   type: str
 lines:
-  description: The verdict, and the checks that have not passed, as lines of text.
+  description: The verdict, the checks that have not passed, and whether pods can be scheduled onto a new node, as lines of text.
   returned: success
   type: list
   elements: str
 problem:
-  description: The first of the lines if the verdict is V(FAIL) or V(UNKNOWN), otherwise V(none).
+  description:
+    - The first of the lines if the verdict is V(FAIL) or V(UNKNOWN), or why the verdict was not written to the Node. Otherwise
+      V(none).
   returned: success
   type: str
 """

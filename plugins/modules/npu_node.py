@@ -49,6 +49,15 @@ options:
             other nodes.
           - If not set, the boot ID is not compared.
         type: str
+      gate:
+        description:
+          - The level at which a new node must be accepted before pods are scheduled onto it. A node is new if it has no label that
+            begins with C(npuops.ascend/). Together with its labels, it gets the taint C(npuops.ascend/not-accepted) with this value
+            and the effect C(NoSchedule), which M(npuops.ascend.npu_accept_node) removes.
+          - With V(0), no node gets the taint.
+        type: int
+        choices: [0, 1, 2, 3]
+        default: 0
 """
 
 EXAMPLES = r"""

@@ -67,3 +67,44 @@ def test_a_drained_node_is_accepted_as_the_output_says(lab, drained, tmp_path):
     assert "FAIL ascend-dmi aicore: FAIL; aicore diagnosis failed on device 0." in told
     kept = json.loads(lab.ssh(NODE, "cat /var/lib/npuops/acceptance-history").stdout)["results"]
     assert [(entry["level"], entry["verdict"]) for entry in kept[:3]] == [(3, "FAIL"), (2, "PASS"), (2, "UNKNOWN")]
+
+
+POD = "waits-for-the-gate"
+
+
+@pytest.fixture
+def as_new(lab):
+    """The node as install sees one for the first time."""
+    ours = [label for label in lab.node(NODE)["metadata"]["labels"] if label.startswith("npuops.ascend/")]
+    lab.kubectl("label", "node", NODE, *[label + "-" for label in ours])
+    yield
+    lab.kubectl("delete", "pod", POD, "--ignore-not-found", "--wait=false")
+    lab.kubectl("taint", "node", NODE, "npuops.ascend/not-accepted-", check=False)
+    lab.playbook("install", f"--limit={NODE}")
+
+
+def why_pending(lab):
+    """What the scheduler says of the pod."""
+    conditions = lab.pod(POD).get("status", {}).get("conditions", [])
+    return "".join(condition.get("message", "") for condition in conditions if condition["type"] == "PodScheduled")
+
+
+def test_a_new_node_waits_until_it_is_accepted(lab, as_new, tmp_path):
+    done = lab.playbook("install", f"--limit={NODE}", npu_install_gate=2)
+    assert "pods wait until npuops.ascend.accept has accepted it at level 2" in done.stdout, done.stdout
+    image = "{}/lab/test:lab".format(lab.variable("npu_driver_repository").split("/")[0])
+    container = {"name": "main", "image": image, "command": ["/bin/true"], "resources": {"limits": {"huawei.com/Ascend910": 1}}}
+    spec = {"restartPolicy": "Never", "nodeSelector": {"kubernetes.io/hostname": NODE}, "containers": [container]}
+    spec["imagePullSecrets"] = [{"name": "lab-registry"}]
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD, "namespace": "default"}, "spec": spec}
+    lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
+    lab.wait_for(lambda: "npuops.ascend/not-accepted" in why_pending(lab), 60, "the taint keeps the pod off")
+    told, status, _documents = accept(lab, tmp_path / "1", f"--limit={NODE}")
+    assert status == 0 and "Pods wait until the node is accepted at level 2 or higher" in told, told
+    assert "pods wait until npuops.ascend.accept has accepted it at level 2" in lab.playbook("status").stdout
+    # Without a drain: nothing can have come onto the node.
+    told, status, _documents = accept(lab, tmp_path / "2", f"--limit={NODE}", npu_accept_level=2)
+    assert status == 0 and "The taint npuops.ascend/not-accepted was removed" in told, told
+    lab.wait_for(lambda: lab.pod(POD)["status"]["phase"] == "Succeeded", 120, "the pod runs")
+    last = json.loads(lab.node(NODE)["metadata"]["annotations"]["npuops.ascend/acceptance"])
+    assert (last["verdict"], last["level"]) == ("PASS", 2)

@@ -35,7 +35,7 @@ class CannedHosts:
         return {"ansible_connection": "near", "ansible_python_interpreter": str(python)}
 
     def run(self, hosts, *arguments, api, **variables):
-        """``api``: the address of an API server."""
+        """``api``: the address of an API server, None for a controller without credentials."""
         inventory = self.directory / "hosts.json"
         inventory.write_text(json.dumps({"npu_nodes": {"hosts": hosts, "vars": variables}}), encoding="utf-8")
         return controller.run(
@@ -45,7 +45,7 @@ class CannedHosts:
             more={
                 "TMPDIR": str(self.directory),
                 "PWD": str(self.directory),
-                "K8S_AUTH_HOST": api,
-                "K8S_AUTH_API_KEY": "token",
+                "HOME": str(self.directory),
+                **({"K8S_AUTH_HOST": api, "K8S_AUTH_API_KEY": "token"} if api else {}),
             },
         )

@@ -57,8 +57,8 @@ class Acceptance:
     def look(self, wait):
         """Begin, or continue what an earlier call has begun, and wait at most ``wait`` seconds.
 
-        Returns {"state", "began", "result"}: result is {"level", "began", "ended", "driver", "firmware", "chips", "findings"}, or
-        None while the diagnosis runs. Raises NpuError.
+        Returns {"state", "boot_id", "began", "result"}: result is {"level", "began", "ended", "driver", "firmware", "chips",
+        "findings"}, or None while the diagnosis runs. Raises NpuError.
         """
         deadline = time.monotonic() + wait
         make_directory(self.fs + "/run/npuops")
@@ -76,7 +76,7 @@ class Acceptance:
                 if found is not None:
                     return self._end(begun, found)
                 if time.monotonic() >= deadline:
-                    return {"state": RUNNING, "began": begun["began"], "result": None}
+                    return self._told(RUNNING, begun["began"], None)
                 time.sleep(_LOOK)
 
     def _end_other(self, begun):
@@ -159,7 +159,10 @@ class Acceptance:
             history.add(result, self.fs)
             if diagnosis.waiting(self.fs) is not None:
                 diagnosis.forget(self.fs)
-        return {"state": DONE, "began": begun["began"], "result": result}
+        return self._told(DONE, begun["began"], result)
+
+    def _told(self, state, began, result):
+        return {"state": state, "boot_id": host_boot.boot_id(self.fs), "began": began, "result": result}
 
 
 def _now():

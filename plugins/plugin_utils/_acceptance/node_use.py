@@ -10,6 +10,7 @@ from collections.abc import Collection
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 
 _MOST_PODS = 4
@@ -24,7 +25,7 @@ def reason(cluster: AnyCluster, node: str, dra_drivers: Collection[str]) -> str 
         found = cluster.request("get", "/api/v1/nodes/" + node)
     except kube_client.NotFound:
         return None
-    if not (found.get("spec") or {}).get("unschedulable"):
+    if not (found.get("spec") or {}).get("unschedulable") and acceptance_gate.level(found) is None:
         return (
             "not run, because pods can be scheduled onto the node. Run kubectl drain %s --ignore-daemonsets, then run accept "
             "again, and kubectl uncordon %s when it has passed" % (node, node)

@@ -407,7 +407,15 @@ class AcceptanceResult(TypedDict):
 class AcceptanceAnswer(TypedDict):
     """What npu_accept answers."""
 
+    boot_id: Word  # of this boot
     result: AcceptanceResult | None  # None while the diagnosis runs
+
+
+class FinishedAcceptance(TypedDict):
+    """The same, when it has ended."""
+
+    boot_id: Word
+    result: AcceptanceResult
 
 
 # --- all together ---

@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 
 LABEL = "npuops.ascend/smoke-pod"
 _POLL = 1.0
@@ -35,14 +36,14 @@ def read(text: str, namespace: str = "default") -> Object:
 
 
 def for_node(pod: Object, node: str) -> Object:
-    """The Pod as it runs on ``node`` (a name): nowhere else, in spite of the cordon, once."""
+    """The Pod as it runs on ``node`` (a name): nowhere else, in spite of a cordon or a gate, once."""
     pod = copy.deepcopy(pod)
     metadata, spec = pod["metadata"], pod["spec"]
     key = hashlib.sha256(node.encode()).hexdigest()[:8]
     metadata["name"] = "%s-%s" % (metadata["name"][:200], key)
     metadata.setdefault("labels", {})[LABEL] = key
     spec["restartPolicy"] = "Never"
-    spec["tolerations"] = list(spec.get("tolerations") or []) + [_CORDON]
+    spec["tolerations"] = list(spec.get("tolerations") or []) + [_CORDON, acceptance_gate.TOLERATION]
     here = {"key": "metadata.name", "operator": "In", "values": [node]}
     affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
     required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})

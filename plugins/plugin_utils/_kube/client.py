@@ -124,6 +124,10 @@ class Unauthorized(NpuError):
     """There are no credentials, or none that the API server accepts: it does not know who asks."""
 
 
+class NoCredentials(Unauthorized):
+    """There are none, or none that can be used, so that no API server was asked."""
+
+
 class TooManyRequests(Refused):
     """Not now, perhaps later: a disruption budget that an eviction would violate, or a busy server.
 
@@ -157,7 +161,7 @@ def _make_client(options: Mapping[str, Any], where: str) -> Any:
         with _deadline(_ANSWER_SECONDS), _fresh_configuration(), _without_empty_variables():
             return get_api_client(**options)
     except CoreException as exc:
-        raise Unauthorized(
+        raise NoCredentials(
             "No usable credentials for the Kubernetes API: %s. Name a kubeconfig that the controller can read in"
             " %s or K8S_AUTH_KUBECONFIG." % (str(exc).rstrip("."), where)
         )
@@ -524,11 +528,11 @@ def apply_metadata(
 ) -> list[dict[str, Any]]:
     """Bring the labels and annotations of many nodes about.
 
-    ``wanted`` is a list of {name, labels, annotations, boot_id}; ``boot_id``: of the boot that they are about, which need not be
-    there. Returns a list of {name, before, after} for the nodes
-    that changed (or would, in check mode). A node somebody else wrote in between is read and judged again, up to
-    ``attempts`` times. Raises NpuError naming every node that is not in the cluster before anything is written, and those that
-    could not be written when all others have been.
+    ``wanted`` is a list of {name, labels, annotations, boot_id, spec}; ``boot_id``: of the boot that they are about, which need
+    not be there; ``spec``: None, or a function that returns further changes of the spec of a Node, which are made with those of
+    its metadata or not at all. Returns a list of {name, before, after} for the nodes that changed (or would, in check mode). A
+    node somebody else wrote in between is read and judged again, up to ``attempts`` times. Raises NpuError naming every node that
+    is not in the cluster before anything is written, and those that could not be written when all others have been.
     """
     nodes = cluster.nodes()
     missing = [entry["name"] for entry in wanted if entry["name"] not in nodes]
@@ -548,7 +552,12 @@ def _apply_to_one(cluster: Cluster, node: Object, entry: dict[str, Any], check_m
         patch = metadata_patch(node, entry["labels"], entry["annotations"])
         if patch is None:
             return None
+        spec = entry["spec"](node) if entry.get("spec") else {}
         change = {"name": entry["name"], "before": _before(node, patch), "after": patched(node, patch)}
+        if spec:
+            patch["spec"] = spec
+            change["before"]["spec"] = {key: (node.get("spec") or {}).get(key) for key in spec}
+            change["after"]["spec"] = dict(spec)
         if check_mode:
             return change
         try:

@@ -41,6 +41,8 @@ class CheckedHost:
         # Whether it is to have a driver of ours, from an image or from a package.
         self.wants_driver = False
         self.components = "enabled"
+        # The level at which its node must be accepted before it serves; 0: it serves at once.
+        self.gate = 0
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
@@ -104,6 +106,7 @@ class CheckedHost:
             "digest": self.digest,
             "profile": self.profile,
             "components": self.components,
+            "gate": self.gate,
             "keep_release": self.keep_release,
             "other_kernels": self.other_kernels,
             "expected_version": (self.config["driver_version"] if self.wants_driver and not self.runs_another else None),
@@ -121,4 +124,5 @@ class CheckedHost:
         text = "%s: %d x %s, %s" % (self.name, self.facts["chip_count"] or 0, self.family["name"], source)
         for other in self.other_kernels:
             text += ", driver %(version)s for kernel %(kernel)s" % other
-        return "; ".join([text] + self.notes)
+        gate = ["pods wait until npuops.ascend.accept has accepted it at level %d" % self.gate] if self.gate else []
+        return "; ".join([text] + self.notes + gate)

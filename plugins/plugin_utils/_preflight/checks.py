@@ -52,6 +52,7 @@ def judge(
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)
     for verdict in candidates:
+        node_checks.check_gate(verdict, nodes)
         host_checks.check_chips(verdict)
         host_checks.check_loaded(verdict)
         if verdict.digest:

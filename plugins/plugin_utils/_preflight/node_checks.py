@@ -9,13 +9,15 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
 # KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
@@ -75,6 +77,18 @@ def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: M
         verdict.notes.append("is %s; its components are not changed" % ("paused" if paused else "under maintenance"))
 
 
+def check_gate(verdict: CheckedHost, nodes: Mapping[str, Object]) -> None:
+    """Find out whether pods are to wait until the node is accepted."""
+    try:
+        wanted = valid_settings.of_variable("npu_install_gate", verdict.config["install_gate"])
+    except NpuError as exc:
+        verdict.reasons.append(exc.message)
+        return
+    node = nodes.get(verdict.node_name)
+    if node is not None and acceptance_gate.closing(node, wanted):
+        verdict.gate = wanted
+
+
 def hold_back(verdicts: Iterable[CheckedHost], nodes: Mapping[str, Object]) -> None:
     """Nodes that adoption moves get our components by that, one after the other, and not by the labels of install."""
     for verdict in verdicts:
@@ -84,6 +98,8 @@ def hold_back(verdicts: Iterable[CheckedHost], nodes: Mapping[str, Object]) -> N
         has_ours = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "enabled"
         if not has_ours or mindcluster_foreign.ANNOTATION_ADOPTION in kube_client.annotations(node):
             verdict.components = "held"
+            # It serves with the components of others.
+            verdict.gate = 0
 
 
 def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:

@@ -45,6 +45,7 @@ def targets(
                 "name": verdict["node_name"],
                 "labels": _labels(verdict, validated.get(name)),
                 "boot_id": verdict["boot_id"],
+                "gate": verdict["gate"],
                 **({"annotations": {kube_client.ANNOTATION_VNPU_CHANGE: None}} if verdict["vnpu_pause"] else {}),
             }
             for name, verdict in hosts

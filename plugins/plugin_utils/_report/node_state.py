@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, UNKNOWN
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
@@ -22,6 +23,7 @@ READY, NO_CHIP, INVALID, DEGRADED = "ready", "no chip", "invalid", "degraded"
 NOT_READY, NO_AGENT, NO_PLUGIN = "not ready", "no agent", "no plugin"
 UNREACHABLE, ERROR, NO_NODE, BLOCKED, WEDGED = "unreachable", "failed", "no node", "blocked", "wedged"
 MAINTENANCE, NOT_INSTALLED = "maintenance", "not installed"
+_NOT_ACCEPTED = (FAIL, UNKNOWN)
 
 
 class Seen(NamedTuple):
@@ -128,6 +130,7 @@ def _remarks(seen: Seen) -> str | None:
 def _remarks_of(row: Row, view: View) -> Iterator[str]:
     if view["unschedulable"]:
         yield "cordoned"
+    yield from _acceptance(view)
     yield from _ill(row)
     if row["devices_per_chip"] > 1:
         yield "up to %d pods share a chip" % row["devices_per_chip"]
@@ -138,6 +141,14 @@ def _remarks_of(row: Row, view: View) -> Iterator[str]:
         yield "its next boot is into kernel %s, for which no driver is staged: see npuops.ascend.plan" % following["kernel"]
     if row["driver_wanted"] not in ("preinstalled", None, row["driver_loaded"]):
         yield "driver %s is configured, see npuops.ascend.upgrade" % row["driver_wanted"]
+
+
+def _acceptance(view: View) -> Iterator[str]:
+    last = view["acceptance"]
+    if last and last["verdict"] in _NOT_ACCEPTED:
+        yield "%(verdict)s at level %(level)d of npuops.ascend.accept (%(ended)s)" % last
+    if view["gate"]:
+        yield "pods wait until npuops.ascend.accept has accepted it at level %d" % view["gate"]
 
 
 def _joined(*phrases: Iterable[str]) -> str:

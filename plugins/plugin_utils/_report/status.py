@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate, missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
@@ -76,6 +76,8 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "ready": ready,
         "why": why,
         "unschedulable": bool(node.get("spec", {}).get("unschedulable")),
+        "gate": acceptance_gate.level(node),
+        "acceptance": acceptance_gate.last(node),
         "boot_id": kube_client.boot_id(node),
         "runtime": kube_client.node_info(node).get("containerRuntimeVersion"),
         "components": labels.get(kube_client.LABEL_COMPONENTS),
@@ -236,6 +238,8 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "checks": (host.get("validation") or {}).get("checks") or [],
         "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
+        "acceptance": view["acceptance"] if view else None,
+        "gate": view["gate"] if view else None,
     }
     row["state"], row["reason"] = node_state.of(Seen(host, facts, row, view or {}))
     told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
@@ -276,6 +280,8 @@ def _foreign_row(name: str, view: View) -> Row:
         "checks": [],
         "chip_health": [],
         "unhealthy_pods": view["unhealthy"],
+        "acceptance": view["acceptance"],
+        "gate": view["gate"],
         "state": "unknown",
         "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
     }

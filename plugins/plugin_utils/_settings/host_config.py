@@ -42,6 +42,7 @@ NAMES = (
     "firmware_package_sha256",
     "firmware_package_username",
     "firmware_package_password",
+    "install_gate",
     "registry_mirror",
     "registry_username",
     "registry_password",
@@ -62,8 +63,9 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     spec["driver_kernels"] = {"type": "list", "elements": "str"}
     # A key, or a list of keys.
     spec["driver_signature_keys"] = {"type": "raw"}
-    # Preflight says what is wrong with it; no other module reads it.
+    # Preflight says what is wrong with them; no other module reads them.
     spec["device_plugin_share_count"] = {"type": "raw"}
+    spec["install_gate"] = {"type": "raw"}
     spec["registry_password"]["no_log"] = True
     spec["driver_package_password"]["no_log"] = True
     spec["firmware_package_password"]["no_log"] = True

@@ -39,6 +39,7 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_validate_network_pings": (0, 4096),
     "npu_upgrade_heartbeat_limit": (1, None),
     "npu_accept_level": (1, 3),
+    "npu_install_gate": (0, 3),
 }
 
 # Nor have they a type for a number or a percentage: a whole number of 0 or more, or 1% to 100%. Their type is raw.

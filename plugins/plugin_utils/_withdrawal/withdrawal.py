@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -123,7 +124,10 @@ class Leaving:
         if self.node is None:
             return None
         annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
-        return _removal(self.node, our_labels(self.node), annotations, _left_cordoned(self.node))
+        spec = dict(acceptance_gate.opening(self.node))
+        if _left_cordoned(self.node):
+            spec["unschedulable"] = None
+        return _removal(self.node, our_labels(self.node), annotations, spec)
 
     def plugins_patch(self) -> Object | None:
         """The same with what the device plugin wrote."""
@@ -132,16 +136,16 @@ class Leaving:
         return _removal(self.node, _plugins(self.node, "labels"), _plugins(self.node, "annotations"))
 
 
-def _removal(node: Object, labels: Collection[str], annotations: Collection[str], uncordon: bool = False) -> Object | None:
+def _removal(node: Object, labels: Collection[str], annotations: Collection[str], spec: Object | None = None) -> Object | None:
     metadata: Object = {}
     if labels:
         metadata["labels"] = dict.fromkeys(sorted(labels))
     if annotations:
         metadata["annotations"] = dict.fromkeys(sorted(annotations))
-    if not metadata and not uncordon:
+    if not metadata and not spec:
         return None
     metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
-    return {"metadata": metadata, "spec": {"unschedulable": None}} if uncordon else {"metadata": metadata}
+    return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}
 
 
 def _left_cordoned(node: Object) -> bool:
@@ -299,7 +303,9 @@ def _take(
             one.node = cluster.request("get", "/api/v1/nodes/" + one.node_name)
             continue
         told = ["remove %s from node %s" % (", ".join(_keys(patch)), one.node_name)] if _keys(patch) else []
-        return "; ".join(told + (["uncordon node %s" % one.node_name] if "spec" in patch else []))
+        spec = patch.get("spec") or {}
+        told += ["remove the taint %s from node %s" % (acceptance_gate.TAINT, one.node_name)] if "taints" in spec else []
+        return "; ".join(told + (["uncordon node %s" % one.node_name] if "unschedulable" in spec else []))
     return None
 
 

@@ -10,13 +10,17 @@ import pathlib
 
 import jsonschema
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.acceptance_gate import ANNOTATION, TAINT
 
 from support import hostile
 from support.canned_hosts import DOWN, CannedHosts
 from support.kube.eviction_stub import EvictionApi
+from support.kube.stub import node
 from support.paths import CHECKOUT
 
 SCHEMA = json.loads((CHECKOUT / "docs/accept.schema.json").read_text(encoding="utf-8"))
+
+NODES = "/api/v1/nodes"
 
 
 def result(*findings, **changes):
@@ -32,7 +36,7 @@ def result(*findings, **changes):
             {"name": name, "level": 1, "verdict": verdict, "seen": seen, "advice": None} for name, verdict, seen in findings
         ],
     }
-    return {"changed": False, "state": "done", "began": whole["began"], "result": {**whole, **changes}}
+    return {"changed": False, "state": "done", "boot_id": "b-1", "began": whole["began"], "result": {**whole, **changes}}
 
 
 class Site(CannedHosts):
@@ -41,7 +45,24 @@ class Site(CannedHosts):
         self.api = api
 
     def run(self, hosts, *arguments, **variables):
-        return super().run(hosts, *arguments, api=self.api.address, **variables)
+        return super().run(hosts, *arguments, api=self.api and self.api.address, **variables)
+
+    def node(self, name, gate, boot_id="b-1"):
+        """A Node that waits to be accepted at a level."""
+        made = node(name, boot_id=boot_id)
+        made["spec"]["taints"] = [{"key": TAINT, "value": str(gate), "effect": "NoSchedule"}]
+        self.api.put(NODES, made)
+
+    @property
+    def waiting(self):
+        """The Nodes that still wait."""
+        return {name for name, one in self.api.objects[NODES].items() if one["spec"]["taints"]}
+
+    @property
+    def written(self):
+        """{name of a Node: the verdict on it}."""
+        found = {name: one["metadata"].get("annotations", {}).get(ANNOTATION) for name, one in self.api.objects[NODES].items()}
+        return {name: json.loads(text)["verdict"] for name, text in found.items() if text}
 
     @property
     def documents(self):
@@ -69,6 +90,8 @@ def test_one_verdict_for_each_node(site):
         "down": DOWN,
         "broken": site.answers("broken", {"failed": True, "msg": "No space left on device"}),
     }
+    for name, gate in (("good", 1), ("warm", 2), ("bad", 1), ("down", 1)):
+        site.node(name, gate)
     done = site.run(hosts, npu_accept_dir=str(site.directory / "verdicts"), npu_accept_ignore=["network_optical"])
     told = done.stdout + done.stderr
     assert done.returncode == 2 and "Traceback" not in told, told
@@ -78,6 +101,8 @@ def test_one_verdict_for_each_node(site):
     }  # fmt: skip
     for line in (
         "good: PASS at level 1 (8 chips, driver 25.5.0, firmware 7.8.0)",
+        "  The taint npuops.ascend/not-accepted was removed: pods can be scheduled onto the node",
+        "  Pods wait until the node is accepted at level 2 or higher",
         "  FAIL network_link: Chip 3: DOWN.",
         "  UNKNOWN host: No space",
     ):
@@ -86,13 +111,31 @@ def test_one_verdict_for_each_node(site):
     failure = told.rpartition("Fail if a node was not accepted")[2]
     assert all("%s: %s" % (name, verdicts[name]) in failure for name in ("bad", "down", "broken"))
     assert not any("%s: %s" % (name, verdicts[name]) in failure for name in ("good", "warm", "excused"))
-    assert site.api.requests == []  # level 1 needs no cluster
+    assert site.written == {"good": "PASS", "warm": "WARNING", "bad": "FAIL"}  # the others have no Node, or did not answer
+    assert site.waiting == {"warm", "bad", "down"}
+
+
+def test_a_verdict_that_the_node_does_not_get(site):
+    """Its host is another one: the run fails, whatever the verdict."""
+    site.node("good", 1, boot_id="b-2")
+    done = site.run({"good": site.answers("good", result(("chips", "PASS", "8 x 910B")))})
+    failure = done.stdout.rpartition("Fail if a node was not accepted")[2]
+    assert done.returncode == 2 and site.waiting == {"good"} and site.written == {}, done.stdout
+    assert "The verdict was not written to the Node: The host is not the node: its boot ID is b-1" in failure, done.stdout
+
+
+def test_before_there_is_a_cluster(site):
+    site.api = None
+    done = site.run({"good": site.answers("good", result(("chips", "PASS", "8 x 910B")))})
+    assert done.returncode == 0 and "good: PASS" in done.stdout and "not written" not in done.stdout, done.stdout
 
 
 def test_check_mode_and_no_directory_write_nothing(site):
+    site.node("good", 1)
     hosts = {"good": site.answers("good", result(("chips", "PASS", "8 x 910B")))}
     done = site.run(hosts, "--check", npu_accept_dir=str(site.directory / "verdicts"))
     assert done.returncode == 0 and "good: PASS" in done.stdout and not (site.directory / "verdicts").exists(), done.stdout
+    assert site.waiting == {"good"} and site.written == {}
     done = site.run(hosts, "-e", "npu_accept_level=", "-e", "npu_accept_ignore=", "-e", "npu_accept_toolbox=")
     assert done.returncode == 0 and "good: PASS at level 1" in done.stdout, done.stdout
 

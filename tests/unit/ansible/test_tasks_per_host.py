@@ -56,6 +56,7 @@ SETTLED = {"changed": False, "devices": ["0"], "runtime_mode": "cdi", "installed
 READY = {"status": "ready", "family": "Ascend 910B", "family_key": "910b", "chips": 8, "resource": "huawei.com/Ascend910",
          "accelerator": "huawei-Ascend910", "driver_path": "/var/lib/Ascend/driver", "distribution": "containerd",
          "upstream": "r/i:t", "digest": "sha256:1", "keep_release": "kept", "other_kernels": [], "vnpu_layout": None, "vnpu_pause": False,
+         "gate": 0,
          "driver_version": "25.5.0", "expected_version": "25.5.0", "components": "enabled", "offers": {}, "boot_id": "b",
          "host_arch": "huawei-arm", "driver_source": "image", "reasons": [], "notes": []}  # fmt: skip
 PREFLIGHT = {

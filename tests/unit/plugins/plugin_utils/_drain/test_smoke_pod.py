@@ -114,7 +114,7 @@ def test_refused(api, smoke):
         smoke().run()
 
 
-def test_on_that_node_only_and_in_spite_of_the_cordon():
+def test_on_that_node_only_and_in_spite_of_cordon_and_gate():
     term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}}}
     pod = smoke_pod.read(MANIFEST)
@@ -123,7 +123,8 @@ def test_on_that_node_only_and_in_spite_of_the_cordon():
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["npu-a"]}]}
     required = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert required["nodeSelectorTerms"] == [dict(term, **here)] * 2
-    assert [entry["key"] for entry in made["spec"]["tolerations"]] == ["x", "node.kubernetes.io/unschedulable"]
+    tolerated = [entry["key"] for entry in made["spec"]["tolerations"]]
+    assert tolerated == ["x", "node.kubernetes.io/unschedulable", "npuops.ascend/not-accepted"]
     assert made["spec"]["restartPolicy"] == "Never"
     assert made["metadata"]["name"] != smoke_pod.for_node(pod, "npu-b")["metadata"]["name"]
     assert pod["metadata"]["name"] == "smoke" and len(pod["spec"]["tolerations"]) == 1

@@ -33,6 +33,7 @@ def test_a_host_in_order():
         "digest": DIGEST,
         "profile": "25.5.0-910b-6.6.0-145.0.4.135-oe2403sp3",
         "components": "enabled",
+        "gate": 0,
         "keep_release": None,
         "other_kernels": [],
         "vnpu_layout": None,

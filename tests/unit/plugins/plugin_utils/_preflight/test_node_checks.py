@@ -113,3 +113,23 @@ def test_kubelets_that_tell_pods_apart(versions, apart):
     """One that does not would refuse the plugin: its right counts for all nodes."""
     nodes = [{"status": {"nodeInfo": {"kubeletVersion": version}}} for version in versions]
     assert node_checks.kubelets_tell_pods_apart(nodes) is apart
+
+
+def test_only_new_nodes_wait_to_be_accepted():
+    nodes = {**cluster_nodes("a"), **cluster_nodes("b", labels={"npuops.ascend/chip": "910B"})}
+    new, old = judge([host("a", install_gate="2"), host("b", install_gate="2")], nodes)
+    assert (new.result()["gate"], old.result()["gate"]) == (2, 0)
+    assert new.line().endswith("; pods wait until npuops.ascend.accept has accepted it at level 2") and "wait" not in old.line()
+
+
+def test_nodes_that_serve_with_the_components_of_others_do_not_wait():
+    nodes = cluster_nodes("a")
+    (verdict,) = judge([host("a", install_gate=1)], nodes)
+    node_checks.hold_back([verdict], nodes)
+    assert verdict.result()["gate"] == 0 and "wait" not in verdict.line()
+
+
+@pytest.mark.parametrize("gate", [4, -1, "often", True])
+def test_a_gate_that_is_no_level(gate):
+    verdict = only(host("a", install_gate=gate))
+    assert verdict.reasons == ["npu_install_gate is %r; it must be a whole number, 0 to 3" % gate]

@@ -28,6 +28,7 @@ def test_targets():
             {
                 "name": "a",
                 "boot_id": "boot-a",
+                "gate": 0,
                 "labels": {
                     "openfuyao.com/npu.present": "",
                     "npuops.ascend/chip": "910B",
@@ -43,6 +44,7 @@ def test_targets():
             {
                 "name": "c",
                 "boot_id": "boot-c",
+                "gate": 0,
                 "labels": {
                     "openfuyao.com/npu.present": "",
                     "npuops.ascend/chip": "310P",

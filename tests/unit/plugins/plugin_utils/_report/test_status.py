@@ -56,6 +56,19 @@ def state(*args, **kwargs):
     return result["state"], result["reason"]
 
 
+def test_a_node_that_was_not_accepted():
+    last = {"verdict": "FAIL", "level": 2, "ended": "2026-11-26T10:00:05Z"}
+    closed = node("a", allocatable={CHIPS: "8"}, annotations={"npuops.ascend/acceptance": json.dumps(last)}, **INSTALLED)
+    closed["spec"]["taints"] = [{"key": "npuops.ascend/not-accepted", "value": "3", "effect": "NoSchedule"}]
+    found = row(nodes={"a": closed})
+    assert (found["state"], found["acceptance"], found["gate"]) == ("ready", last, 3)
+    assert found["reason"] == (
+        "FAIL at level 2 of npuops.ascend.accept (2026-11-26T10:00:05Z); pods wait until npuops.ascend.accept has accepted it at level 3"
+    )
+    passed = row(annotations={"npuops.ascend/acceptance": json.dumps(dict(last, verdict="PASS"))})
+    assert (passed["reason"], passed["acceptance"]["verdict"]) == (None, "PASS")
+
+
 @pytest.mark.parametrize(
     "name, ok, shown",
     [("cdi_running", True, "on"), ("cdi_running", False, "off"), ("ascend_runtime_config", True, "ascend"), ("chips", True, None)],

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.acceptance_gate import TAINT
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
@@ -61,6 +62,15 @@ def test_labels_that_are_ours_go_and_others_stay(api, cluster):
     assert left["annotations"] == {"note": "x"}
     assert api.objects[NODES]["b"]["metadata"]["labels"] == INSTALLED
     assert withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0]) is None
+
+
+def test_the_gate_of_a_node_that_was_never_accepted_goes(api, cluster):
+    waiting = npu_node("a")
+    waiting["spec"]["taints"] = [{"key": "mine", "effect": "NoExecute"}, {"key": TAINT, "value": "2", "effect": "NoSchedule"}]
+    api.put(NODES, waiting)
+    done = withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0])
+    assert done.endswith("; remove the taint npuops.ascend/not-accepted from node a"), done
+    assert api.objects[NODES]["a"]["spec"]["taints"] == [{"key": "mine", "effect": "NoExecute"}]
 
 
 @pytest.mark.parametrize(
