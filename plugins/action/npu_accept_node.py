@@ -10,13 +10,20 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding, worst
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
-from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use, on_node
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use, on_node, smoke_pods
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import FinishedAcceptance
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
+    AcceptanceFinding,
+    AcceptanceResult,
+    FinishedAcceptance,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
@@ -56,7 +63,11 @@ class ActionModule(ClusterAction):
         params = dict(params, level=level)
         answer = None
         try:
-            answer = self._answer(params, self._obstacle(params))
+            # Before hours of a diagnosis: a manifest that cannot be read.
+            manifest, obstacle = self._manifest(params), self._obstacle(params)
+            answer = self._answer(params, obstacle)
+            if manifest and obstacle is None:
+                answer["result"]["findings"] += self._smoke_pods(params, manifest, answer["result"])
             document = acceptance_document.of_result(node, level, answer["result"], params["ignore"])
         except (NpuError, AnsibleError) as exc:
             document = acceptance_document.without_result(node, level, rfc3339(time.time()), one_line(exc))
@@ -84,6 +95,28 @@ class ActionModule(ClusterAction):
             return node_use.reason(kube_client.connect(params), params["node"], drivers)
         except NpuError as exc:
             return "not run, because it is not known whether pods use the node: %s" % exc.message
+
+    def _manifest(self, params: dict[str, Any]) -> Object | None:
+        """The user's own pod, if it is to run. Raises NpuError."""
+        path = params["settings"].get("smoke_pod")
+        return smoke_pod.load(path) if path and params["level"] >= smoke_pods.LEVEL and not self.check_mode else None
+
+    def _smoke_pods(self, params: dict[str, Any], manifest: Object, result: AcceptanceResult) -> list[AcceptanceFinding]:
+        """The finding of these pods; none if the node has not joined the cluster, or if its chips have failed already."""
+        if not result["chips"] or worst(result["findings"]) in acceptance_document.BAD:
+            return []
+        timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
+        try:
+            cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
+            node = cluster.get("/api/v1/nodes/" + params["node"])
+            if node is None:
+                return []
+            Display().display("%s: runs smoke pods" % params["node"])
+            return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, Display().display, cluster.clock)]
+        except kube_client.NoCredentials:
+            return []
+        except NpuError as exc:
+            return [finding(smoke_pods.NAME, smoke_pods.LEVEL, UNKNOWN, one_line(exc), "Run accept again when that is mended")]
 
     def _answer(self, params: dict[str, Any], obstacle: str | None) -> FinishedAcceptance:
         """What the host finds, when it has ended. Raises NpuError."""

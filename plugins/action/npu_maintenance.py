@@ -185,11 +185,7 @@ class ActionModule(ClusterAction):
         path, timeout = settings["smoke_pod"], settings["smoke_timeout"]
         if not path:
             return None
-        try:
-            with open(self._loader.path_dwim(path), encoding="utf-8") as file:
-                pod = smoke_pod.read(file.read())
-        except (OSError, UnicodeDecodeError) as exc:
-            raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc)
+        pod = smoke_pod.load(path)
         return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
 
 

@@ -16,6 +16,8 @@ description:
   - With a level above 1, the node must be cordoned or have the taint C(npuops.ascend/not-accepted), and no pod on it may use NPUs.
     Otherwise the diagnosis, which loads the chips, is not started, and the verdict is V(UNKNOWN). A host that has not joined the
     cluster can be accepted.
+  - With a level above 1, C(smoke_pod) in O(settings) and a node on which nothing has failed, also runs that pod on all chips of the
+    node at once.
   - Writes the verdict to the annotation C(npuops.ascend/acceptance) of the Node. If the Node has the taint
     C(npuops.ascend/not-accepted), and the verdict is V(PASS) or V(WARNING) at the level that is the value of the taint, or at a
     higher one, the taint is removed.
@@ -69,7 +71,8 @@ options:
     default: strict
   settings:
     description:
-      - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs.
+      - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs, and what
+        the smoke pod is.
     type: dict
     default: {}
 seealso:

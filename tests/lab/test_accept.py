@@ -102,8 +102,13 @@ def test_a_new_node_waits_until_it_is_accepted(lab, as_new, tmp_path):
     told, status, _documents = accept(lab, tmp_path / "1", f"--limit={NODE}")
     assert status == 0 and "Pods wait until the node is accepted at level 2 or higher" in told, told
     assert "pods wait until npuops.ascend.accept has accepted it at level 2" in lab.playbook("status").stdout
-    # Without a drain: nothing can have come onto the node.
-    told, status, _documents = accept(lab, tmp_path / "2", f"--limit={NODE}", npu_accept_level=2)
+    # Without a drain: nothing can have come onto the node. The user's own pod runs there all the same.
+    smoke = tmp_path / "smoke.json"
+    smoke.write_text(json.dumps({**pod, "metadata": {"name": "smoke", "namespace": "default"}}), encoding="utf-8")
+    told, status, documents = accept(lab, tmp_path / "2", f"--limit={NODE}", npu_accept_level=2, npu_upgrade_smoke_pod=str(smoke))
+    chips = documents[NODE]["chips"]
+    pods = [found["seen"] for found in documents[NODE]["findings"] if found["name"] == "smoke pods"]
+    assert pods == [f"{chips} of {chips} succeeded"] and not lab.pods("default", labelSelector="npuops.ascend/smoke-pod"), told
     assert status == 0 and "The taint npuops.ascend/not-accepted was removed" in told, told
     lab.wait_for(lambda: lab.pod(POD)["status"]["phase"] == "Succeeded", 120, "the pod runs")
     last = json.loads(lab.node(NODE)["metadata"]["annotations"]["npuops.ascend/acceptance"])

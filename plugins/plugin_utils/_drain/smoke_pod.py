@@ -35,12 +35,22 @@ def read(text: str, namespace: str = "default") -> Object:
     return pod
 
 
-def for_node(pod: Object, node: str) -> Object:
-    """The Pod as it runs on ``node`` (a name): nowhere else, in spite of a cordon or a gate, once."""
+def load(path: str) -> Object:
+    """The Pod of the manifest in a file of the controller, which npu_upgrade_smoke_pod names. Raises NpuError."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            return read(file.read())
+    except (OSError, UnicodeDecodeError) as exc:
+        raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc) from None
+
+
+def for_node(pod: Object, node: str, number: int = 0) -> Object:
+    """The Pod as it runs on ``node`` (a name): nowhere else, in spite of a cordon or a gate, once. ``number``: of those that run
+    there at once."""
     pod = copy.deepcopy(pod)
     metadata, spec = pod["metadata"], pod["spec"]
     key = hashlib.sha256(node.encode()).hexdigest()[:8]
-    metadata["name"] = "%s-%s" % (metadata["name"][:200], key)
+    metadata["name"] = "%s-%s%s" % (metadata["name"][:200], key, "-%d" % number if number else "")
     metadata.setdefault("labels", {})[LABEL] = key
     spec["restartPolicy"] = "Never"
     spec["tolerations"] = list(spec.get("tolerations") or []) + [_CORDON, acceptance_gate.TOLERATION]
@@ -68,10 +78,13 @@ class SmokePod:
         beat: Callable[[], None],
         say: Callable[[str], None],
         clock: Clock,
+        number: int = 0,
     ) -> None:
-        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number."""
+        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number; ``number``: as for_node has
+        it."""
         self._cluster, self._timeout, self._beat, self._say, self._clock = cluster, timeout, beat, say, clock
-        self._pod = for_node(pod, node)
+        self._pod = for_node(pod, node, number)
+        self._deadline = 0.0
         self._namespace = self._pod["metadata"]["namespace"]
         self._collection = "/api/v1/namespaces/%s/pods" % self._namespace
         self._path = "%s/%s" % (self._collection, self._pod["metadata"]["name"])
@@ -79,11 +92,24 @@ class SmokePod:
 
     def run(self) -> None:
         """Run the pod to its end and remove it. Raises SmokeFailed with why it did not succeed."""
+        self.begin()
+        self.end()
+
+    def begin(self) -> None:
+        """Create the pod. Raises SmokeFailed."""
         # A run that died may have left one, started before the driver was in order.
         why = self._removed()
         if why:
             raise SmokeFailed("the smoke pod %s of an earlier run %s" % (self._label, why))
-        why = self._create() or self._wait()
+        why = self._create()
+        if why:
+            self.remove()
+            raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
+        self._deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
+
+    def end(self) -> None:
+        """Wait until the pod that was begun has ended, and remove it. Raises SmokeFailed with why it did not succeed."""
+        why = self._wait()
         self.remove()
         if why:
             raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
@@ -134,13 +160,12 @@ class SmokePod:
 
     def _wait(self) -> str | None:
         """None when it succeeded, else why not."""
-        deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         pulls = kube_daemonsets.Pulls(self._clock.monotonic)
         while True:
             try:
                 pod = self._cluster.get(self._path)
             except kube_client.Failing as exc:
-                if self._clock.monotonic() >= deadline:
+                if self._clock.monotonic() >= self._deadline:
                     return "cannot be looked at: " + exc.message
                 self._pause()
                 continue
@@ -153,7 +178,7 @@ class SmokePod:
                 return "failed: %s" % self._why(pod)
             if pulls.in_vain([pod]):
                 return self._why(pod)
-            if self._clock.monotonic() >= deadline:
+            if self._clock.monotonic() >= self._deadline:
                 return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))
             self._pause()
 
