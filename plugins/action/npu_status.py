@@ -14,7 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import unhealthy_devices
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import isolated_chips, unhealthy_devices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.halt import Halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
@@ -67,5 +67,7 @@ def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[di
     nodes = cluster.nodes()
     now = cluster.clock.now()
     recovery = plan(params, nodes.values(), now)
-    views = report_status.node_views(nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes))
+    views = report_status.node_views(
+        nodes, pods, now, recovery, unhealthy_devices.read(cluster, nodes), isolated_chips.read(cluster, nodes)
+    )
     return report_status.rows(params["hosts"], views), recovery.storm

@@ -71,8 +71,8 @@ options:
     default: strict
   settings:
     description:
-      - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs, and what
-        the smoke pod is.
+      - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs, and
+        what the smoke pod is.
     type: dict
     default: {}
 seealso:

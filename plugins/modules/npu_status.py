@@ -120,6 +120,19 @@ fleet:
         - The kubelet reports this by default since Kubernetes 1.36.
       type: list
       elements: str
+    isolated_chips:
+      description:
+        - Which chips MindCluster withholds until a person acts, and how to release them, as clauses. Only of nodes that offer fewer
+          devices than they have, and only if the Kubernetes user may read the ConfigMaps of MindCluster.
+      type: list
+      elements: str
+    acceptance:
+      description:
+        - The last verdict of C(npuops.ascend.accept), as C(verdict), C(level) and C(ended). V(none) without one.
+      type: dict
+    gate:
+      description: The level at which the node must be accepted before pods are scheduled onto it. V(none) for nodes that serve.
+      type: int
     missing_chips:
       description: Which of the chips that the host had, or that C(npu_chips) demands, are missing. V(none) if none are.
       type: str

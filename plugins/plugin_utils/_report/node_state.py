@@ -94,7 +94,7 @@ def _offers_other(seen: Seen) -> bool:
 
 
 def _other_offers(seen: Seen) -> str:
-    return _joined(_differences(seen), _ill(seen.row), users(seen.row))
+    return _joined(_differences(seen), _ill(seen.row), seen.row["isolated_chips"], users(seen.row))
 
 
 def _differences(seen: Seen) -> list[str]:

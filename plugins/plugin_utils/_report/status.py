@@ -51,15 +51,17 @@ def node_views(
     now: float,
     recovery: HealPlan | None = None,
     unhealthy: Mapping[str, list[str]] | None = None,
+    isolated: Mapping[str, list[str]] | None = None,
 ) -> dict[str, View]:
     """What the table needs of every Node, by name. ``nodes``: Node objects by name; ``pods``: those in our namespace; ``now``:
     seconds since 1970; ``recovery``: a recovery_plan.HealPlan, to say what becomes of wedged nodes; ``unhealthy``: node -> phrases
-    about pods on unhealthy devices."""
+    about pods on unhealthy devices; ``isolated``: the same about chips that are withheld until a person acts."""
     plugin, agent = _by_node(pods, component_names.DEVICE_PLUGINS.values()), _by_node(pods, [component_names.AGENT])
     told = recovery.told() if recovery else {}
     views = {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
     for name, view in views.items():
         view["unhealthy"] = list((unhealthy or {}).get(name, ()))
+        view["isolated"] = list((isolated or {}).get(name, ()))
     return views
 
 
@@ -238,6 +240,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "checks": (host.get("validation") or {}).get("checks") or [],
         "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],
+        "isolated_chips": view["isolated"] if view else [],
         "acceptance": view["acceptance"] if view else None,
         "gate": view["gate"] if view else None,
     }
@@ -280,6 +283,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "checks": [],
         "chip_health": [],
         "unhealthy_pods": view["unhealthy"],
+        "isolated_chips": view["isolated"],
         "acceptance": view["acceptance"],
         "gate": view["gate"],
         "state": "unknown",
