@@ -4,13 +4,12 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import socket
 from typing import Any
 
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.person import person
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -36,7 +35,7 @@ class ActionModule(ClusterAction):
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         before = slots.view()["halted"]
-        who = _person(job_of(self._task_vars, os.environ))
+        who = person(job_of(self._task_vars, os.environ))
         if params["state"] == "paused":
             reason = params["reason"].strip() or "no reason given"
             now = maintenance_record.rfc3339(cluster.clock.now())
@@ -50,13 +49,3 @@ class ActionModule(ClusterAction):
 def _result(changed: bool, halted: maintenance_halt.Halt | None) -> dict[str, Any]:
     told = maintenance_halt.text(halted) if halted else "Rollouts are not paused, and not halted."
     return {"changed": changed, "halted": halted, "msg": told}
-
-
-def _person(job: dict[str, Any] | None) -> str:
-    """The user that AWX has launched this for, or who has started it."""
-    if job and job.get("user"):
-        return "%s (job %s)" % (job["user"], job.get("id"))
-    try:
-        return "%s@%s" % (getpass.getuser(), socket.gethostname())
-    except (OSError, KeyError):  # a user that has no name
-        return "user ID %d@%s" % (os.getuid(), socket.gethostname())

@@ -49,7 +49,7 @@ class Ending:
             labels = self._labels(node, record, maintenance_record.UPGRADE if due else None)
             if record["to"].get("version"):
                 labels[kube_client.LABEL_DRIVER_VERSION] = record["to"]["version"]
-            return self._end(node, record, "success", labels, _gives_cordon_back(node, record), None, left=False)
+            return self._end(node, record, "success", labels, gives_cordon_back(node, record), None, left=False)
 
         self._log.write(decide)
         self._slots.give(self._request.node, self._request.run, works=record["to"].get("release"))
@@ -81,7 +81,7 @@ class Ending:
             if after:
                 labels[maintenance_record.LABEL_STATE] = after["state"]
             # null: the cordon-required step was not taken yet
-            cordon = None if record["unschedulable"] is None else _gives_cordon_back(node, record)
+            cordon = None if record["unschedulable"] is None else gives_cordon_back(node, record)
             if LEFT in record["times"]:
                 cordon = None  # it was out of service before, too
             elif PAUSED in record["times"] and kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "paused":
@@ -128,7 +128,7 @@ class Ending:
         def decide(node: Object, record: Record) -> Change:
             labels = self._labels(node, record, maintenance_record.FAILED)
             if healthy:
-                return self._end(node, record, outcome, labels, _gives_cordon_back(node, record), reason, left=False)
+                return self._end(node, record, outcome, labels, gives_cordon_back(node, record), reason, left=False)
             if PAUSED in record["times"]:
                 labels[kube_client.LABEL_COMPONENTS] = "paused"
             # A cordon that somebody else wants is never ours.
@@ -230,7 +230,7 @@ class Ending:
         return Change(None, labels, annotations, cordon)
 
 
-def _gives_cordon_back(node: Object, record: Record) -> bool | None:
+def gives_cordon_back(node: Object, record: Record) -> bool | None:
     """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours.
 
     The record says that this maintenance has cordoned it; only who is known to have done so since has a better claim.

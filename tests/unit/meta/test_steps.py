@@ -13,7 +13,7 @@ from support.paths import CHECKOUT
 FOR_PEOPLE = {
     "ascend_docker_runtime", "ascend_docker_runtime_package", "containerd_cdi", "npu_cdi_spec", "npu_driver",
     "npu_driver_image_build", "npu_driver_stage", "npu_facts", "npu_heal_service", "npu_node", "npu_node_agent_image_build",
-    "npu_hccn_info", "npu_hccn_ping", "npu_objects", "npu_rollout_pause", "npu_smi_info", "npu_validate", "npu_vnpu", "npu_wait",
+    "npu_hccn_info", "npu_hccn_ping", "npu_objects", "npu_release", "npu_rollout_pause", "npu_smi_info", "npu_validate", "npu_vnpu", "npu_wait",
 }  # fmt: skip
 
 

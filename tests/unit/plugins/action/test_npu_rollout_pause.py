@@ -11,6 +11,7 @@ import types
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action import npu_rollout_pause
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import person
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
 from support.kube.stub import node
@@ -73,8 +74,8 @@ def test_who_paused_it_has_no_name_on_this_machine(api, monkeypatch):
     def unknown():
         raise KeyError("getpwuid(): uid not found: 4711")
 
-    monkeypatch.setattr(npu_rollout_pause.getpass, "getuser", unknown)
-    monkeypatch.setattr(npu_rollout_pause.os, "getuid", lambda: 4711)
+    monkeypatch.setattr(person.getpass, "getuser", unknown)
+    monkeypatch.setattr(person.os, "getuid", lambda: 4711)
     run(api)
     assert halted(api)["who"].startswith("user ID 4711@")
 

@@ -26,7 +26,7 @@ VERSION = "npuops.ascend/driver-version"
 def giving_up():
     """The commands of docs/upgrade.md for a node that no run will come back for."""
     with open(UPGRADE_MD, encoding="utf-8") as file:
-        (row,) = [line for line in file if line.startswith("| abandon a node")]
+        (row,) = [line for line in file if line.startswith("| abandon a node that no run will continue")]
     commands = re.findall("`(kubectl (?:annotate|label|uncordon)[^`]*)`", row)
     assert len(commands) == 4, row
     return commands
