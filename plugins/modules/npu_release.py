@@ -39,8 +39,8 @@ options:
     default: ""
   force:
     description:
-      - Whether to release nodes whose reboot is certain, as well. Their hosts may be on trial with another driver. If so, the next
-        boot of the host selects the last confirmed driver, and the next upgrade of the node validates the host.
+      - Whether to also release nodes whose reboot is certain. Their hosts may be on trial with another driver. If so, the next boot
+        of the host selects the last confirmed driver, and the next upgrade of the node validates the host.
     type: bool
     default: false
   heartbeat_limit:

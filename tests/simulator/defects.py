@@ -351,11 +351,18 @@ DEFECTS = (
         "    except AssertionError:",
     ),
     Defect(
+        "no-domain",
+        "A node begins although as many of its domain are in maintenance as are allowed.",
+        "_record/slots.py",
+        "or self._full(slots, domain) or self._soaks(slots, node, soak)",
+        "or self._soaks(slots, node, soak)",
+    ),
+    Defect(
         "no-soak",
         "A node begins although the one before has not served as long as it is to.",
         "_record/slots.py",
-        "or self._soaks(slots, node, soak)",
-        "or None",
+        " or self._soaks(slots, node, soak)",
+        "",
     ),
     Defect(
         "pause-binds-nobody",

@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 
 from simulator.api_server import DEPLOYMENTS, ETCD, LEASE, NODES, ApiServer, Object, node_path, rfc3339
 from simulator.host import NEW, NEWER, Host
-from simulator.schedule import Run, Schedule
+from simulator.schedule import DOMAIN, Run, Schedule
 
 _RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST
 _OURS = maintenance_record.CORDON_MANAGER
@@ -95,6 +95,7 @@ class Invariants:
                 (item or {}).get("metadata", {}).get("annotations", {}).get("npuops.ascend/slots", "{}") for item in (before, after)
             )
             self._soaks(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
+            self._domains(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
             halted = json.loads(has).get("halted")
             if halted and not json.loads(had).get("halted"):
                 self._halted_at = self._api.timeline.time
@@ -122,6 +123,18 @@ class Invariants:
             # The API server tells the time in whole seconds.
             if begins and now - self._served[1] < run.soak - 2:
                 raise Violation("soak", "%s begins %d s after %s" % (name, now - self._served[1], self._served[0]))
+
+    def _domains(self, had: dict[str, Any], has: dict[str, Any]) -> None:
+        """No upgrade or rollback begins with a node of a domain of which as many are in maintenance as its run allows."""
+        run = self.runs.get(self._api.acting)
+        if run is None or not run.domain:
+            return
+        found = ((name, self._api.peek(NODES + "/" + name)) for name, holder in has.items() if not holder.get("aside"))
+        same = {name: node for name, node in found if node and DOMAIN in node["metadata"]["labels"]}
+        for name, node in same.items():
+            begins = name not in had and has[name].get("reason") != "recovery" and not _record(node)
+            if begins and len(same) > run.domain:
+                raise Violation("domain", "%s begins, and of its domain %s" % (name, ", ".join(sorted({*same} - {name}))))
 
     def _workload(self, before: Object, after: Object) -> None:
         """What a run has parked another one leaves alone as long as that run lives."""

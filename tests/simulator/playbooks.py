@@ -37,7 +37,7 @@ from simulator import asked_hosts
 from simulator.api_server import LEASE
 from simulator.controller import Cluster, Controller, HostPort, Killed
 from simulator.host import CHIPS, NEW, NEWER, RESOURCE, Host
-from simulator.schedule import Run
+from simulator.schedule import DOMAIN, Run
 
 NAMESPACE = "npu-operator"
 # Shorter than the defaults, so that a schedule has few polls: what is waited for is the same.
@@ -65,6 +65,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         wait_for_jobs=_JOBS if run.jobs else {},
         window=_window(run.window),
         node_soak=run.soak,
+        domain={"label": DOMAIN if run.domain else "", "max_parallel": run.domain or 1},
     )
     return valid_settings.settings("npu_upgrade", given)
 

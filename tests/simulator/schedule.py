@@ -10,6 +10,8 @@ import json
 import random
 from typing import Any
 
+# The label of npu_upgrade_domain.
+DOMAIN = "example.com/rack"
 # What may become of one call, by its number within a run. ``seconds``: how long, where that has a meaning.
 CALL_FAULTS = (
     "kill-before",  # the controller dies, and the call was never made
@@ -83,6 +85,7 @@ class Run:
     jobs: bool = False  # npu_upgrade_wait_for_jobs: pods may end by themselves first
     window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
     soak: int = 0  # npu_upgrade_node_soak
+    domain: int = 0  # npu_upgrade_domain.max_parallel; 0: without npu_upgrade_domain
 
 
 @dataclasses.dataclass(frozen=True)
@@ -168,10 +171,11 @@ def make(seed: int) -> Schedule:
     """The Schedule of a seed. Small worlds: what goes wrong in a large fleet mostly goes wrong between two or three."""
     dice = random.Random(seed)
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
+    schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    return _soaks(
-        dice, _pauses(dice, _restores(dice, _windows(dice, _settings(dice, _ill(dice, _firmware(dice, theme(dice, seed)))))))
-    )
+    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains):
+        schedule = more(dice, schedule)
+    return schedule
 
 
 def _ill(dice: random.Random, schedule: Schedule) -> Schedule:
@@ -257,6 +261,15 @@ def _soaks(dice: random.Random, schedule: Schedule) -> Schedule:
     if dice.random() >= 0.1:
         return schedule
     return dataclasses.replace(schedule, runs=tuple(dataclasses.replace(run, soak=dice.choice((30, 300))) for run in schedule.runs))
+
+
+def _domains(dice: random.Random, schedule: Schedule) -> Schedule:
+    """Of runs that would have several nodes in maintenance at once."""
+    if schedule.nodes < 2 or dice.random() >= 0.15:
+        return schedule
+    slots = dice.choice((0, 2, 3))
+    runs = tuple(dataclasses.replace(run, domain=dice.choice((0, 1, 1)), slots=slots) for run in schedule.runs)
+    return dataclasses.replace(schedule, runs=runs)
 
 
 def _pauses(dice: random.Random, schedule: Schedule) -> Schedule:

@@ -25,7 +25,7 @@ from simulator.host import FIRMWARE, KERNELS, NEW, NEWER, STATE, Host, of_kernel
 from simulator.invariants import Invariants, Violation, at_the_end
 from simulator.playbooks import Playbook
 from simulator.pods import PARKED, Pods
-from simulator.schedule import Fault, Run, Schedule
+from simulator.schedule import DOMAIN, Fault, Run, Schedule
 from simulator.timeline import START, Timeline
 
 _LONGEST = 6 * 3600.0  # seconds of virtual time for all runs of a schedule
@@ -70,7 +70,7 @@ class Simulation:
             if name in schedule.ill:
                 host.health[2:4] = ["Warning", "Critical"]
             host.register({kube_client.LABEL_PRESENT: "", kube_client.LABEL_COMPONENTS: "enabled",
-                           kube_client.LABEL_DRIVER_VERSION: "25.2.0"})  # fmt: skip
+                           kube_client.LABEL_DRIVER_VERSION: "25.2.0", DOMAIN: "rack-1"})  # fmt: skip
         self.pods = self.api.pods = Pods(self.timeline, self.api, self.hosts, schedule.workloads)
         self.invariants.pods, self.invariants.hosts = self.pods, self.hosts
         self.api.on_write = self._written

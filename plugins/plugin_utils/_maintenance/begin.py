@@ -313,6 +313,7 @@ class Beginning:
                     pool,
                     self._request.in_flight,
                     soak,
+                    self._work.domain(),
                 )
             except maintenance_slots.Halted as exc:
                 return exc.message

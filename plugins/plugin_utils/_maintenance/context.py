@@ -160,6 +160,7 @@ class MaintenancePolicy:
     retry: bool = False  # whether what failed before is tried again
     window: Window = Window()  # when it may begin
     node_soak: int = 0  # seconds that the node before serves until an upgrade begins
+    domain: tuple[str, int] = ("", 0)  # the label that says which nodes belong together, and how many of them at once; "": none
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
@@ -177,6 +178,7 @@ class MaintenancePolicy:
             # A wedged node serves no pod, so its reboot disturbs no more by day than by night.
             window=Window() if recovers else Window.of(settings["window"]),
             node_soak=settings["node_soak"],
+            domain=("", 0) if recovers else (settings["domain"]["label"], settings["domain"]["max_parallel"]),
         )
 
 
@@ -397,6 +399,12 @@ class Work:
         # A record may be about another release than the one that is wanted now.
         return "%s %s" % (request.pool.rpartition(" ")[0] or request.resource, release)
 
+    def domain(self) -> maintenance_slots.Domain | None:
+        """The domain of the node, None if it belongs to none."""
+        label, most = self.policy.domain
+        value = kube_client.labels(self.log.node).get(label) if label else None
+        return maintenance_slots.Domain(label, value, most) if value is not None else None
+
     def check_slot(self) -> None:
         """Raise Halted or NotYet when the node may not go on to its reboot. A slot that was lost meanwhile is taken again."""
         self._asked = self.clock.monotonic()
@@ -405,7 +413,14 @@ class Work:
             return
         pool = self.pool(self.log.own["to"])
         why = self.slots.take(
-            node, run, self.policy.max_parallel, self.request.purpose.most_at_once, reason, pool, self.request.in_flight
+            node,
+            run,
+            self.policy.max_parallel,
+            self.request.purpose.most_at_once,
+            reason,
+            pool,
+            self.request.in_flight,
+            domain=self.domain(),
         )
         if why is not None:
             raise maintenance_slots.NotYet("Its slot was released because this run showed no heartbeat for a while: %s." % why)

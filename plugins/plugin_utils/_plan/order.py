@@ -5,15 +5,18 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Sequence
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.domains import Domains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY, UP_TO_DATE
 
 
-def arrange(entries: Sequence[PlannedNode], canaries_only: bool) -> None:
+def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domains) -> None:
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
-    those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``."""
+    those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``. Within each of
+    these, the domains take turns, as few nodes of one may be in maintenance at once."""
     due = [entry for entry in entries if entry.due]
     proved = {entry.pool for entry in entries if entry.verdict == UP_TO_DATE}
     seen = proved | {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, ON_TRIAL)}
@@ -35,6 +38,14 @@ def arrange(entries: Sequence[PlannedNode], canaries_only: bool) -> None:
             return 4
         return 1 if entry.canary else 2 if entry.wedged else 3
 
-    # Sorting is stable: within a rank it is the order of the inventory.
-    for number, entry in enumerate(sorted((entry for entry in due if not entry.later), key=rank), 1):
+    counts: collections.Counter[tuple[int, str | None]] = collections.Counter()
+
+    def place(entry: PlannedNode) -> tuple[int, int]:
+        """Its rank, and how many of its domain come before it in that."""
+        value = domains.of(entry)
+        counts[rank(entry), value] += value is not None
+        return rank(entry), counts[rank(entry), value]
+
+    # Sorting is stable: beside that, it is the order of the inventory.
+    for number, entry in enumerate(sorted((entry for entry in due if not entry.later), key=place), 1):
         entry.order = number

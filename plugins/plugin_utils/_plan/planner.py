@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import estimat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import order as rollout_order
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollback as rollout_rollback
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.domains import Domains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.driver_contents import DriverContents
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
@@ -76,10 +77,14 @@ def make(
         cluster_reasons += vnpu_changes.excluded(entries, device_plugin)
     room = Room(snapshot)
     planned_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
-    rollout_order.arrange(entries, settings.canary)
+    domains = Domains(settings.domain["label"], settings.domain["max_parallel"])
+    rollout_order.arrange(entries, settings.canary, domains)
+    reasons, domain_notes = domains.judge(entries)
+    cluster_reasons += reasons
     max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
-    estimate = rollout_estimate.total(entries, max_parallel.number, settings.node_soak if explicit else 0)
-    notes = _cluster_notes(entries, snapshot, slots, max_parallel.number) + component_plan.notes
+    at_once = domains.at_once(entries, max_parallel.number)
+    estimate = rollout_estimate.total(entries, at_once, settings.node_soak if explicit else 0)
+    notes = _cluster_notes(entries, snapshot, slots, max_parallel.number) + domain_notes + component_plan.notes
     window = settings.window.state(lookups.now)
     if window:
         notes.append(window.told(None if estimate is None else lookups.now + estimate))

@@ -36,6 +36,7 @@ class RolloutSettings:
     clear_halt: bool
     allow_older: bool
     node_soak: int = 0
+    domain: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"label": "", "max_parallel": 1})
     window: Window = Window()
 
     @classmethod
@@ -57,6 +58,7 @@ class RolloutSettings:
                     "clear_halt",
                     "allow_older",
                     "node_soak",
+                    "domain",
                 )
             },
         )

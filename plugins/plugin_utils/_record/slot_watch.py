@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 # Seconds for which what was seen of a node counts. Many may wait for few.
@@ -34,6 +34,7 @@ class _Sight:
     def __init__(self, record: Record | NpuError | None, ended: Record | None) -> None:
         self.record, self.ended = record, ended
         self.sign: tuple[object, object] = (None, None)  # the holder, and what changes as long as somebody is at work
+        self.labels: Labels = {}  # of the Node
         self.since = self.looked = 0.0  # monotonic: the sign has been there, and was read last
 
 
@@ -49,6 +50,10 @@ class SlotWatch:
     def has_begun(self, name: str, holder: SlotHolder) -> bool:
         """Whether there is a maintenance on the holder's node, by whichever run."""
         return self._look(name, holder).record is not None
+
+    def label(self, name: str, holder: SlotHolder, key: str) -> str | None:
+        """The value of a label of the holder's node, None without it."""
+        return self._look(name, holder).labels.get(key)
 
     def abandoned(self, name: str, holder: SlotHolder, limit: float) -> bool:
         """Whether the holder's run is done with the node, or died before it began."""
@@ -77,7 +82,9 @@ class SlotWatch:
         key = holder.get("run"), holder.get("since")
         if seen is not None and seen.sign[0] == key and now - seen.looked < fresh:
             return seen
-        sight = _sight(self._cluster.get(maintenance_record.path_of(name)), holder)
+        node = self._cluster.get(maintenance_record.path_of(name))
+        sight = _sight(node, holder)
+        sight.labels = kube_client.labels(node) if node is not None else {}
         sight.sign = key, _sign(sight.record)
         sight.since = seen.since if seen is not None and seen.sign == sight.sign else now
         sight.looked = now

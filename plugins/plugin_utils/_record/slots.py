@@ -12,7 +12,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Collection
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
@@ -67,6 +67,17 @@ class Wait(str):
         return made
 
 
+class Domain(NamedTuple):
+    """The nodes with one value of a label, such as those of a zone, a rack or a super pod."""
+
+    label: str
+    value: str
+    most: int  # of its nodes in maintenance at once
+
+    def __str__(self) -> str:
+        return "%s=%s" % (self.label, self.value)
+
+
 class Slots:
     def __init__(self, cluster: AnyCluster, namespace: str, clock: Clock, holder_limit: float = HOLDER_LIMIT) -> None:
         self._cluster, self._clock, self._holder_limit = cluster, clock, holder_limit
@@ -90,6 +101,7 @@ class Slots:
         pool: str | None = None,
         in_flight: Collection[str] = (),
         soak: float = 0,
+        domain: Domain | None = None,
     ) -> Wait | None:
         """Take a slot for ``node``. None when this run has it; else a Wait.
 
@@ -99,7 +111,8 @@ class Slots:
         ``pool``: the node's kind with what it is to get, unless that is known to work: one node of a kind goes first, and the
         others wait until it is confirmed.
         ``in_flight``: nodes that the caller's run goes on with. A halt because of one of them may end with its maintenance.
-        ``soak``: seconds that the node which came back last has to serve before.
+        ``soak``: seconds that the node which came back last has to serve before. ``domain``: the one that the node belongs to,
+        which limits how many of its nodes have a slot.
         """
         recovers = recoveries is not None
 
@@ -115,7 +128,8 @@ class Slots:
             if mine is not None:
                 self._drop(slots, node)
             number, why = _room(slots, maximum, recoveries)
-            if holders and (why or _first_of(slots, pool) or slots["max"] != maximum):
+            why = why or _first_of(slots, pool) or self._full(slots, domain)
+            if holders and (why or slots["max"] != maximum):
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
             others = _upgrades(_counted(holders))
@@ -129,7 +143,7 @@ class Slots:
                     " until %s is done, or start this one with npu_upgrade_max_parallel=%d."
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
-            why = why or _first_of(slots, pool) or self._soaks(slots, node, soak)
+            why = why or _first_of(slots, pool) or self._full(slots, domain) or self._soaks(slots, node, soak)
             if why:
                 return why
             kind = _kind(pool, mine)
@@ -141,6 +155,19 @@ class Slots:
             return None
 
         return self._write(decide)
+
+    def _full(self, slots: LeaseState, domain: Domain | None) -> Wait | None:
+        """A Wait if as many nodes of the domain as it allows have a slot, whichever run and maintenance they are in."""
+        if domain is None:
+            return None
+        same = {
+            name: holder
+            for name, holder in _counted(slots["holders"]).items()
+            if self._watch.label(name, holder, domain.label) == domain.value
+        }
+        if len(same) < domain.most:
+            return None
+        return Wait("npu_upgrade_domain allows %d of %s at once: %s" % (domain.most, domain, _holders_text(same)), same)
 
     def _soaks(self, slots: LeaseState, node: str, soak: float) -> Wait | None:
         """A Wait for the node that came back last, until it has served long enough."""

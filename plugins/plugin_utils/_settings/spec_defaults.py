@@ -38,6 +38,7 @@ _RANGES: dict[str, tuple[int, int | None]] = {
     "npu_volcano_log_level": (0, 5),
     "npu_validate_network_pings": (0, 4096),
     "npu_upgrade_heartbeat_limit": (1, None),
+    "npu_upgrade_domain.max_parallel": (1, None),
     "npu_accept_level": (1, 3),
     "npu_install_gate": (0, 3),
 }

@@ -101,6 +101,25 @@ def test_each_serves_before_the_next_one(max_parallel):
     assert any("serves for 60 min before another node begins" in sentence for _name, sentence in fleet.said)
 
 
+def test_one_of_each_domain_at_a_time():
+    """npu-a and npu-b are in one rack; without the limit, all three would go together, as the driver is known to work."""
+    fleet = Fleet()
+    for name, rack in zip(NAMES, "112", strict=True):
+        fleet.world.touch(name, lambda node, rack=rack: node["metadata"]["labels"].update({"example.com/rack": rack}))
+    together = set()
+
+    def look():
+        fleet._look()
+        together.add(tuple(name for name in NAMES if fleet.world.node(name)["spec"].get("unschedulable")))
+
+    fleet.world.after_write = look
+    domain = {"label": "example.com/rack", "max_parallel": 1}
+    cycles = [fleet.cycle(name, order={"proved": True}, max_parallel=0, domain=domain) for name in NAMES]
+    assert fleet.run(*cycles) == ["done"] * 3
+    assert not any({"npu-a", "npu-b"} <= set(names) for names in together)
+    assert any("npu_upgrade_domain allows 1 of example.com/rack=1 at once" in sentence for _name, sentence in fleet.said)
+
+
 def test_who_goes_back_does_not_wait_for_a_node_that_serves():
     fleet = Fleet()
     fleet.run(fleet.cycle("npu-a"))

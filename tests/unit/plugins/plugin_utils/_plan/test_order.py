@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 
+import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table
 
 from support.fleet.hosts import KERNEL, NEW, NEW_RELEASE, OLD_RELEASE, host, unreachable
@@ -30,6 +31,48 @@ def test_order():
     # c has nothing to evict, so it is the first of the 910B.
     assert [entry.name for entry in plan.ordered] == ["c", "p", "wedged", "a", "q", "b", "registry"]
     assert [entry.name for entry in plan.ordered if entry.canary] == ["c", "p"]
+
+
+RACK = "example.com/rack"
+
+
+def racks(**rack_of):
+    nodes = nodes_of(*rack_of)
+    for name, rack in rack_of.items():
+        nodes[name]["metadata"]["labels"] = {RACK: rack} if rack else {}
+    return nodes
+
+
+def test_domains_take_turns():
+    nodes = racks(a="1", b="1", c="1", d="2", e="2", f=None)
+    hosts = [host(name) for name in "abcdef"]
+    plan = make(hosts, nodes=nodes, domain={"label": RACK, "max_parallel": 1}, max_parallel=0)
+    # a is the first of its kind.
+    assert [entry.name for entry in plan.ordered] == ["a", "f", "b", "d", "c", "e"]
+    assert plan.cluster_notes[:2] == [
+        "at most 1 node with the same value of the label example.com/rack at once",
+        "without the label example.com/rack, and so without this limit: f",
+    ]
+    assert make(hosts, nodes=nodes, max_parallel=0).ordered[1].name == "b"
+
+
+@pytest.mark.parametrize(("most", "max_parallel", "minutes"), [(1, 0, 30), (1, 3, 30), (2, 0, 20), (1, 1, 50), (3, 0, 10)])
+def test_domains_in_the_estimate(most, max_parallel, minutes):
+    nodes = racks(a="1", b="1", c="1", d="2", e="2")
+    for one in nodes.values():
+        one["metadata"]["annotations"] = ended(minutes=10)
+    domain = {"label": RACK, "max_parallel": most}
+    plan = make([host(name) for name in "abcde"], nodes=nodes, domain=domain, max_parallel=max_parallel)
+    assert plan.estimate == minutes * 60
+
+
+def test_a_label_that_no_node_has_is_refused():
+    """A misspelt one would limit nothing."""
+    plan = make([host("a"), host("b")], nodes=racks(a="1", b="2"), domain={"label": "example.com/rak", "max_parallel": 1})
+    (reason,) = plan.cluster_reasons
+    assert not plan.green and reason.startswith(
+        "npu_upgrade_domain.label is example.com/rak, and no node that is due has this label"
+    )
 
 
 def test_a_node_in_maintenance_goes_first_whatever_it_looks_like():

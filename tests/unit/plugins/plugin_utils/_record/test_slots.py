@@ -9,7 +9,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Halted, NotYet, Refused, Slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Domain, Halted, NotYet, Refused, Slots
 
 from support.fleet.fake_fleet import LEASE, FakeCluster, World
 from support.fleet.maintenance_bench import LAST, RECORD
@@ -41,6 +41,46 @@ def test_take_and_give(world, slots):
     assert slots.take("npu-b", "run-1", 1) == "all 1 slot taken: npu-a (run run-1 since 2023-11-14T22:13:20Z)"
     slots.give("npu-a", "run-1")
     assert slots.take("npu-b", "run-1", 1) is None
+
+
+RACK = Domain("example.com/rack", "1", 1)
+
+
+@pytest.fixture
+def rack(world):
+    for name in ("npu-a", "npu-b"):
+        world.touch(name, lambda node: node["metadata"]["labels"].update({"example.com/rack": "1"}))
+
+
+def test_few_nodes_of_a_domain_at_once(world, slots, rack):
+    """Whichever run they are of, and whatever settings that has."""
+    assert slots.take("npu-a", "run-1", 0) is None
+    why = slots.take("npu-b", "run-2", 0, domain=RACK)
+    assert why == "npu_upgrade_domain allows 1 of example.com/rack=1 at once: npu-a (run run-1 since 2023-11-14T22:13:20Z)"
+    assert set(why.holders) == {"npu-a"}
+    assert slots.take("npu-c", "run-2", 0, domain=RACK._replace(value="2")) is None
+    assert slots.take("npu-b", "run-2", 0, domain=RACK._replace(most=2)) is None
+    slots.give("npu-b", "run-2")
+    slots.give("npu-a", "run-1")
+    assert slots.take("npu-b", "run-2", 0, domain=RACK) is None
+    assert slots.take("npu-b", "run-2", 0, domain=RACK) is None, "who has a slot keeps it"
+
+
+def test_a_dead_run_does_not_fill_a_domain(world, slots, rack):
+    slots.take("npu-a", "run-1", 0)
+    assert slots.take("npu-b", "run-2", 0, domain=RACK)
+    world.clock.sleep(31)
+    assert slots.take("npu-b", "run-2", 0, domain=RACK)
+    world.clock.sleep(31)
+    assert slots.take("npu-b", "run-2", 0, domain=RACK) is None
+
+
+def test_a_node_that_is_set_aside_does_not_fill_a_domain(world, slots, rack):
+    slots.take("npu-a", "run-1", 0)
+    annotate(world, "npu-a", **{RECORD: RUNNING})
+    slots.halt("run-1", "npu-a burns.", node="npu-a")
+    slots.clear_halt()
+    assert slots.take("npu-b", "run-2", 0, domain=RACK) is None
 
 
 SOAKS = "npu-a was upgraded, and serves for 10 min before another node begins"
