@@ -61,7 +61,7 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
     results.mkdir(parents=True)
     if not runner.alone("venv", ["dev/venv"], env):
         return 1  # nothing else can run
-    parts = plan.shard(SUITES[suite](checkout, results), env.get("NPU_SHARD", ""))
+    parts = plan.only(plan.shard(SUITES[suite](checkout, results), env.get("NPU_SHARD", "")), env.get("NPU_PARTS", ""))
 
     def queue(place: Place) -> Queue:
         return Queue(part for part in parts if part.place is place)

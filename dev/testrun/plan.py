@@ -177,6 +177,15 @@ def shard(parts: list[Part], wanted: str) -> list[Part]:
     return [part for part in parts if shards[part.name] == int(match[1]) - 1]
 
 
+def only(parts: list[Part], wanted: str) -> list[Part]:
+    """Return those of the parts whose names are in ``wanted``, with spaces between them; all with an empty text."""
+    names = set(wanted.split())
+    unknown = names - {part.name for part in parts}
+    if unknown:
+        raise PlanError(f"NPU_PARTS has {', '.join(sorted(unknown))}; the parts are {', '.join(part.name for part in parts)}")
+    return [part for part in parts if part.name in names] if names else parts
+
+
 def _checks(checkout: Path, budgets: dict[str, int]) -> list[Part]:
     nox = str(checkout / ".venv" / "bin" / "nox")
     listed = subprocess.run([nox, "--list", "--json"], cwd=checkout, stdout=subprocess.PIPE, check=True, text=True).stdout

@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import a
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 
 _ATTEMPTS = 5
 
@@ -45,8 +46,7 @@ def _check_host(node: Object, boot_id: str | None) -> None:
     there = kube_client.boot_id(node)
     if there != boot_id:
         raise NpuError(
-            "the host is not the node: its boot ID is %s, the node reports %s. Correct ansible_host or npu_node_name; right after a"
-            " reboot, wait until the kubelet has reported" % (boot_id, there)
+            "the host is not the node: its boot ID is %s, the node reports %s. %s" % (boot_id, there, node_identity.ADVICE)
         )
 
 

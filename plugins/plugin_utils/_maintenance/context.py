@@ -301,8 +301,8 @@ class Work:
         if view["boot_id"] != boot_id:
             raise AnotherBoot(
                 "The host that the inventory reaches for %s is not the node %s of the cluster: its boot ID is %s, the node's"
-                " is %s. Correct ansible_host or npu_node_name; neither was changed."
-                % (self.request.node, self.request.node, view["boot_id"], boot_id)
+                " is %s. Neither was changed. %s."
+                % (self.request.node, self.request.node, view["boot_id"], boot_id, node_identity.ADVICE)
             )
 
     def check_generation(self, view: View) -> None:

@@ -94,6 +94,10 @@ class Releasing:
             return self._of_lost(node)
         if maintenance_record.left_cordoned(node) or (maintenance_record.left_paused(node) and _is_paused(node)):
             return self._of_left(node)
+        if maintenance_record.cordon_remains(node):
+            # Its record came back from a backup, and ended without a word of the cordon.
+            self._tell(node, "a maintenance that has ended had cordoned it", {}, False)
+            return Change(None, cordon=False)
         return None
 
     def _of_record(self, node: Object, record: Record) -> Change:

@@ -16,6 +16,8 @@ from collections.abc import Mapping, Sequence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
+# What to do about a host that has another boot ID than its node.
+ADVICE = "Correct ansible_host or npu_node_name; right after a reboot, wait until the kubelet has reported"
 _UNIQUE = (("bootID", "boot ID"), ("machineID", "machine ID"))
 
 

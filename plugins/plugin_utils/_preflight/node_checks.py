@@ -57,13 +57,13 @@ def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: M
         return
     if kube_client.boot_id(node) != boot_id:
         verdict.reasons.append(
-            "the host is not the node %s: the host's boot ID is %s, the node reports %s%s. Correct ansible_host or"
-            " npu_node_name; right after a reboot, wait until the kubelet has reported"
+            "the host is not the node %s: the host's boot ID is %s, the node reports %s%s. %s"
             % (
                 verdict.node_name,
                 boot_id,
                 kube_client.boot_id(node),
                 ". This machine is the node %s" % same_machine if same_machine else "",
+                node_identity.ADVICE,
             )
         )
         return

@@ -224,6 +224,16 @@ def left_cordoned(node: Object) -> bool:
     return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
 
 
+def cordon_is_ours(node: Object) -> bool:
+    """Whether a maintenance cordoned the node, and no label says that it is to stay so."""
+    return not is_true(kube_client.labels(node), LABEL_KEEP_CORDONED) and cordoned_by(node) == CORDON_MANAGER
+
+
+def cordon_remains(node: Object) -> bool:
+    """The same of a maintenance that has ended."""
+    return ANNOTATION_RECORD not in kube_client.annotations(node) and cordon_is_ours(node)
+
+
 def left_paused(node: Object) -> bool:
     """Whether the components are paused because of how its last maintenance ended."""
     marks = last(node).get("times") or {}

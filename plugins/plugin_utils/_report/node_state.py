@@ -74,6 +74,11 @@ def _not_ready(seen: Seen) -> str | None:
     return one_line(seen.view["why"]) + seen.during if seen.during else seen.view["why"]
 
 
+def _paused(seen: Seen) -> str:
+    left = seen.view["cordon_remains"]
+    return "its components are paused%s" % (", and a maintenance left it cordoned: see npuops.ascend.release" if left else "")
+
+
 def _vnpu_change(seen: Seen) -> str:
     since = one_line(seen.view["vnpu_change"])
     return "its virtual NPUs change since %s; if no install is running, run npuops.ascend.install" % since
@@ -128,7 +133,9 @@ def _remarks(seen: Seen) -> str | None:
 
 
 def _remarks_of(row: Row, view: View) -> Iterator[str]:
-    if view["unschedulable"]:
+    if view["cordon_remains"]:
+        yield "cordoned by a maintenance that has ended, see npuops.ascend.release"
+    elif view["unschedulable"]:
         yield "cordoned"
     yield from _acceptance(view)
     yield from _ill(row)
@@ -164,7 +171,7 @@ _RULES = (
     Rule(NOT_READY, lambda seen: not seen.view["ready"], _not_ready),
     Rule(MAINTENANCE, lambda seen: seen.view["maintenance"], lambda seen: seen.view["maintenance"]),
     Rule(MAINTENANCE, lambda seen: seen.view["vnpu_change"] is not None, _vnpu_change),
-    Rule(MAINTENANCE, lambda seen: seen.view["components"] == "paused", lambda seen: "its components are paused"),
+    Rule(MAINTENANCE, lambda seen: seen.view["components"] == "paused", _paused),
     Rule(
         WEDGED,
         lambda seen: seen.view["wedged"],

@@ -78,6 +78,7 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "ready": ready,
         "why": why,
         "unschedulable": bool(node.get("spec", {}).get("unschedulable")),
+        "cordon_remains": maintenance_record.cordon_remains(node),
         "gate": acceptance_gate.level(node),
         "acceptance": acceptance_gate.last(node),
         "boot_id": kube_client.boot_id(node),

@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -90,8 +91,8 @@ class Leaving:
         there = kube_client.boot_id(self.node)
         if kube_client.node_ready(self.node)[0] and self.facts.get("boot_id") not in (None, there):
             reasons.append(
-                "the host is not the node %s: its boot ID is %s, the node reports %s. Correct ansible_host or npu_node_name"
-                % (self.node_name, self.facts["boot_id"], there)
+                "the host is not the node %s: its boot ID is %s, the node reports %s. %s"
+                % (self.node_name, self.facts["boot_id"], there, node_identity.ADVICE)
             )
         if force:
             return reasons
@@ -125,7 +126,7 @@ class Leaving:
             return None
         annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
         spec = dict(acceptance_gate.opening(self.node))
-        if _left_cordoned(self.node):
+        if maintenance_record.cordon_is_ours(self.node):
             spec["unschedulable"] = None
         return _removal(self.node, our_labels(self.node), annotations, spec)
 
@@ -146,12 +147,6 @@ def _removal(node: Object, labels: Collection[str], annotations: Collection[str]
         return None
     metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
     return {"metadata": metadata, "spec": spec} if spec else {"metadata": metadata}
-
-
-def _left_cordoned(node: Object) -> bool:
-    """Whether a maintenance left a cordon, such as on a node whose driver did not work, that nobody wants to keep."""
-    kept = kube_client.labels(node).get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
-    return not kept and maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER
 
 
 def _plugins(node: Object, part: str) -> set[str]:

@@ -110,13 +110,20 @@ class Checkout:
         self.write(f"do/{name}", script)
 
     def start(
-        self, *suite: str, patience: float = 30, slowness: float = 100, labs: str = "61 62 63 64", shard: str = "", **options
+        self,
+        *suite: str,
+        patience: float = 30,
+        slowness: float = 100,
+        labs: str = "61 62 63 64",
+        shard: str = "",
+        parts: str = "",
+        **options,
     ) -> subprocess.Popen:
         env = {name: value for name, value in os.environ.items() if not name.startswith(("NPU_", "STEP_"))}
         return subprocess.Popen(
             [sys.executable, "-B", "-c", MAIN, str(CHECKOUT / "dev"), str(patience), str(slowness), *suite],
             cwd=self.root,
-            env={**env, "NPU_LABS": labs, "NPU_SHARD": shard},
+            env={**env, "NPU_LABS": labs, "NPU_SHARD": shard, "NPU_PARTS": parts},
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -245,6 +252,14 @@ def test_a_shard_that_there_is_not(checkout, shard):
     assert status == 1
     assert f"NPU_SHARD is '{shard}': it must be the number of a shard and how many there are, such as 2/4" in output
     assert checkout.begun() == ["venv"]
+
+
+def test_some_parts(checkout):
+    status, output = checkout.run("test-all", parts="lint  build")
+    assert status == 0, output
+    assert sorted(checkout.begun()) == ["build", "lint", "venv"]
+    status, output = checkout.run("test-all", parts="lint crush")
+    assert status == 1 and "NPU_PARTS has crush; the parts are " in output and ", crash, " in output
 
 
 def test_two_checks_at_once_in_the_order_of_the_list(checkout):

@@ -155,6 +155,15 @@ def test_a_recovery_leaves_the_state_of_the_upgrade():
     assert bench.labels[STATE] == "upgrade-failed"
 
 
+def test_a_cordon_without_a_mark():
+    """The record of a maintenance came back from a backup, and a later run ended it without a word of the cordon."""
+    bench = Commands()
+    bench.cordon()
+    bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of("npuops.ascend-maintenance")]))
+    assert release(bench) == "a maintenance that has ended had cordoned it; it is uncordoned"
+    assert_serves(bench)
+
+
 def test_nodes_that_no_maintenance_left():
     bench = Commands()
     assert release(bench) is None

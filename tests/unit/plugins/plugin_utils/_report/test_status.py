@@ -9,6 +9,7 @@ import json
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
+from support.kube.field_owners import cordon_of
 from support.kube.stub import node
 
 CHIPS = "huawei.com/Ascend910"
@@ -145,6 +146,14 @@ def test_states_and_reasons():
     assert state(pods=[plugin(ready=False)]) == ("no plugin", "is Running; no events yet")
     assert state(allocatable="6") == ("degraded", "6 of 8 chips are allocatable")
     assert state(unschedulable=True) == ("ready", "cordoned")
+    ours = node("a", allocatable={CHIPS: "8"}, unschedulable=True, **INSTALLED)
+    ours["metadata"]["managedFields"] = [cordon_of("npuops.ascend-maintenance")]
+    assert state(nodes={"a": ours}) == ("ready", "cordoned by a maintenance that has ended, see npuops.ascend.release")
+    ours["metadata"]["labels"] = dict(ours["metadata"]["labels"], **{"npuops.ascend/components": "paused"})
+    told = "its components are paused, and a maintenance left it cordoned: see npuops.ascend.release"
+    assert state(nodes={"a": ours}) == ("maintenance", told)
+    ours["metadata"]["labels"]["npuops.ascend/keep-cordoned"] = "true"
+    assert state(nodes={"a": ours}) == ("maintenance", "its components are paused")
 
 
 def test_a_next_boot_without_a_driver_is_told():
