@@ -149,6 +149,22 @@ def test_status_names_the_pods_on_unhealthy_chips(lab, broken):
         assert other not in text, text
 
 
+def test_status_names_a_chip_that_is_isolated_and_how_it_is_released(lab, broken):
+    """As the device plugin records a chip on which a fault came too often. What status says to do is done literally."""
+    broken("alarm", "3")
+    fewer = str(CHIPS - 1)
+    lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(RESOURCE) == fewer, PATIENCE, "a chip is unhealthy")
+    place = ("-n", "kube-system", "configmap", f"mindx-dl-deviceinfo-{NODE}")
+    isolated = json.dumps({"data": {"ManuallySeparateNPU": "Ascend910-3"}})
+    lab.kubectl("patch", *place, "--type=merge", "-p", isolated)
+    told = " ".join(lab.playbook("status").stdout.split())
+    match = re.search(r"the device plugin isolates Ascend910-3 until it is released: kubectl (-n \S+ edit configmap \S+)", told)
+    assert match, told
+    lab.kubectl(*match[1].split(), env={"KUBE_EDITOR": "sed -i s/Ascend910-3//"})
+    assert "Ascend910-3" not in lab.get(*place)["data"]["ManuallySeparateNPU"]
+    assert "the device plugin isolates" not in lab.playbook("status").stdout
+
+
 def test_node_joins_without_its_driver_and_says_why(lab, broken):
     """The driver does not load in this boot: the node is Ready and offers no chip; install repairs it afterwards."""
     broken("load-fails")

@@ -19,7 +19,7 @@ from support.paths import CHECKOUT
 LIMIT, PATIENCE = 20, 10
 # What is said in the sources, of which each must be there once, and what is said instead.
 _SHORTER = {
-    r"^LIMIT = 60$(?=\n# And for telling)": f"LIMIT = {LIMIT}",
+    r"^LIMIT = 60$": f"LIMIT = {LIMIT}",
     r"^RETRY_SECONDS = 300(?=  # without a connection)": f"RETRY_SECONDS = {PATIENCE}",
     r"^READY_WAIT = 30(?=  # of one call)": f"READY_WAIT = {LIMIT // 4}",
 }

@@ -53,13 +53,16 @@ class Lab:
         """Return the names of these variables."""
         return list(yaml.safe_load(self.inventory.read_text(encoding="utf-8"))["npu_nodes"]["vars"])
 
-    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True) -> str:
-        """Run kubectl and return what it prints. The test fails with kubectl's own words if it fails and `check` is set."""
+    def kubectl(self, *arguments: str, stdin: str | None = None, check: bool = True, env: dict[str, str] | None = None) -> str:
+        """Run kubectl and return what it prints. The test fails with kubectl's own words if it fails and `check` is set.
+
+        :param env: environment variables to add
+        """
         return self._run(
             [str(self.state / "bin" / "kubectl"), f"--kubeconfig={self.kubeconfig}", *arguments],
             stdin=stdin,
             check=check,
-            env=SHORT_LIVED,
+            env={**SHORT_LIVED, **(env or {})},
         ).stdout
 
     def get(self, *arguments: str) -> dict:
