@@ -15,7 +15,7 @@ import yaml
 from ansible_collections.npuops.ascend.plugins.filter.npu_survey import npu_survey
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import guards_of
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables, range_of
 
 from support import controller
 from support.awx import rules as awx_rules
@@ -188,7 +188,10 @@ def awx():
 
 def test_all_of_it_is_there(scene):
     names = scene["awx"].names
-    templates = ["adopt", "heal", "install", "plan", "rollback", ROLLBACK, UPGRADE, "status", "upgrade", "validate"]
+    templates = [
+        "accept", "adopt", "heal", "install", "pause", "plan", "release", "resume", "rollback", ROLLBACK, UPGRADE, "status", "upgrade",
+        "validate",
+    ]  # fmt: skip
     assert names("organizations") == ["Default", "Platform", "Team B"]
     assert names("job_templates") == ["Lab " + name for name in templates] + ["NPU " + name for name in templates]
     assert names("workflow_job_templates") == ["Lab driver rollout", "NPU driver rollout"]
@@ -297,8 +300,8 @@ def test_every_question_is_a_variable_of_the_collection():
 
 def test_bounds_are_those_that_are_checked():
     for item in npu_survey(list(QUESTIONS), QUESTIONS)["spec"]:
-        assert item["type"] != "integer" or item["min"] == 0
         name = item["variable"]
+        assert item["type"] != "integer" or item["min"] == range_of(name)[0]
         if item["type"] == "integer" and name.startswith("npu_heal_"):
             guard = name[len("npu_heal_") :]
             guards_of({guard: item["min"]})

@@ -561,6 +561,17 @@ def test_npu_smi_lists_fewer_chips(ready_host):
     assert "lists 1 of 2 chips" in reason(ready_host)
 
 
+def test_npu_smi_that_takes_its_time_is_not_taken_for_one_that_hangs(ready_host):
+    """Less than it takes is left of the wait when it is asked for the last time."""
+    conf(ready_host, NPU_SMI_WAIT=ANSWERS)
+    smi = os.path.join(ready_host.root, "driver/tools/npu-smi")
+    first = '#!/bin/sh\n[ -e "$FAKE/asked" ] && sleep %d\n: >"$FAKE/asked"\n' % (ANSWERS + 1)
+    ready_host.program(smi, first + NPU_SMI)
+    ready_host.npu_smi(1)
+    assert run(ready_host, "npu-driver", "load").returncode == 1
+    assert "lists 1 of 2 chips" in reason(ready_host)
+
+
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 def test_npu_smi_hangs(ready_host, shell):
     conf(ready_host, NPU_SMI_WAIT=1)
