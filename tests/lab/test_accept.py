@@ -98,7 +98,7 @@ def test_a_new_node_waits_until_it_is_accepted(lab, as_new, tmp_path):
     spec["imagePullSecrets"] = [{"name": "lab-registry"}]
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": POD, "namespace": "default"}, "spec": spec}
     lab.kubectl("create", "-f", "-", stdin=json.dumps(pod))
-    lab.wait_for(lambda: "npuops.ascend/not-accepted" in why_pending(lab), 60, "the taint keeps the pod off")
+    lab.wait_for(lambda: "untolerated taint" in why_pending(lab), 60, "the taint keeps the pod off")
     told, status, _documents = accept(lab, tmp_path / "1", f"--limit={NODE}")
     assert status == 0 and "Pods wait until the node is accepted at level 2 or higher" in told, told
     assert "pods wait until npuops.ascend.accept has accepted it at level 2" in lab.playbook("status").stdout

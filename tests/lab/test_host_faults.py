@@ -160,8 +160,8 @@ def test_status_names_a_chip_that_is_isolated_and_how_it_is_released(lab, broken
     told = " ".join(lab.playbook("status").stdout.split())
     match = re.search(r"the device plugin isolates Ascend910-3 until it is released: kubectl (-n \S+ edit configmap \S+)", told)
     assert match, told
-    lab.kubectl(*match[1].split(), env={"KUBE_EDITOR": "sed -i s/Ascend910-3//"})
-    assert "Ascend910-3" not in lab.get(*place)["data"]["ManuallySeparateNPU"]
+    lab.kubectl(*match[1].split(), env={"KUBE_EDITOR": "sed -i 's/Separate\\(NPU\\): Ascend910-3/Separate\\1: \"\"/'"})
+    assert lab.get(*place)["data"]["ManuallySeparateNPU"] == ""
     assert "the device plugin isolates" not in lab.playbook("status").stdout
 
 
