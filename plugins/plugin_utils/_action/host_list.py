@@ -96,8 +96,6 @@ def falls_back(name: str) -> bool:
 
 
 def _is_of_hosts(name: str) -> bool:
-    return (
-        name.startswith(_SETTINGS)
-        or (name.startswith("npu_") and name[len("npu_") :] in host_config.NAMES)
-        or wanted_components.is_variable(name)
-    )
+    if not name.startswith("npu_"):
+        return False
+    return name.startswith(_SETTINGS) or name[len("npu_") :] in host_config.NAMES or wanted_components.is_variable(name)
