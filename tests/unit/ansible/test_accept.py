@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 
 import jsonschema
 import pytest
@@ -143,8 +144,9 @@ def test_check_mode_and_no_directory_write_nothing(site):
 @pytest.mark.parametrize("level", [0, 4, "all"])
 def test_a_level_that_there_is_not(site, level):
     done = site.run({"good": site.answers("good", result(("chips", "PASS", "x")))}, npu_accept_level=level)
-    told = "npu_accept_level is %r; it must be a whole number, 1 to 3" % level
-    assert done.returncode == 2 and told in done.stdout, done.stdout
+    # With ansible-core 2.18, an expression makes a text of a number.
+    told = r"npu_accept_level is '?%s'?; it must be a whole number, 1 to 3" % level
+    assert done.returncode == 2 and re.search(told, done.stdout), done.stdout
 
 
 def hostile_answers(canary):
