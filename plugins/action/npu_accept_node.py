@@ -103,7 +103,8 @@ class ActionModule(ClusterAction):
 
     def _smoke_pods(self, params: dict[str, Any], manifest: Object, result: AcceptanceResult) -> list[AcceptanceFinding]:
         """The finding of these pods; none if the node has not joined the cluster, or if its chips have failed already."""
-        if not result["chips"] or worst(result["findings"]) in acceptance_document.BAD:
+        counted = [found for found in result["findings"] if found["name"] not in params["ignore"]]
+        if not result["chips"] or worst(counted) in acceptance_document.BAD:
             return []
         timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
         try:
@@ -127,6 +128,7 @@ class ActionModule(ClusterAction):
             "library_path": params["library_path"],
             "network": params["network"],
             "toolbox": params["toolbox"],
+            "ignore": params["ignore"],
             "wait": _WAIT,
         }
         if obstacle:

@@ -62,6 +62,11 @@ options:
   blocked:
     description: Why C(ascend-dmi) must not be started on this host. Then a level above 1 is V(UNKNOWN).
     type: str
+  ignore:
+    description: Names of checks of level 1 that do not keep C(ascend-dmi) from being started if they fail. They are in the result.
+    type: list
+    elements: str
+    default: []
   wait:
     description: Seconds to wait for C(ascend-dmi).
     type: int
@@ -152,6 +157,7 @@ def main():
             "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
             "toolbox": {"type": "path", "default": "/usr/local/Ascend/toolbox"},
             "blocked": {"type": "str"},
+            "ignore": {"type": "list", "elements": "str", "default": []},
             "wait": {"type": "int", "default": 30},
         },
         supports_check_mode=True,
@@ -161,6 +167,7 @@ def main():
         params["level"],
         params["toolbox"],
         blocked="not run in check mode" if module.check_mode else params["blocked"],
+        ignore=params["ignore"],
         keep=not module.check_mode,
         validation={name: params[name] for name in ("root", "source", "library_path", "network")},
     )

@@ -19,7 +19,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts
     UNKNOWN,
     WARNING,
     finding,
-    worst,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
@@ -39,12 +38,13 @@ _GONE_ADVICE = "Check the host's cards, power and dmesg"
 
 class Acceptance:
     """The acceptance of this host at a ``level``; ``toolbox``: directory of MindCluster's ToolBox; ``blocked``: why no diagnosis
-    may be started, as a clause, or None; ``keep``: whether the host keeps the result; ``validation``: options of ``Validation``;
-    ``fs``: the host's / (empty: this machine's).
+    may be started, as a clause, or None; ``ignore``: names of checks that keep none from being started; ``keep``: whether the host
+    keeps the result; ``validation``: options of ``Validation``; ``fs``: the host's / (empty: this machine's).
     """
 
-    def __init__(self, level, toolbox=ascend_dmi.TOOLBOX, blocked=None, keep=True, validation=None, fs=""):
+    def __init__(self, level, toolbox=ascend_dmi.TOOLBOX, blocked=None, ignore=(), keep=True, validation=None, fs=""):
         self.level, self.toolbox, self.blocked, self.keep, self.fs = level, toolbox, blocked, keep, fs
+        self.ignore = frozenset(ignore)
         self._options = validation or {}
 
     @functools.cached_property
@@ -108,7 +108,7 @@ class Acceptance:
 
     def _obstacle(self, looked):
         """Why no diagnosis is started, as (what is so, what to do), or None."""
-        if worst(looked) == FAIL:
+        if any(found["verdict"] == FAIL and found["name"] not in self.ignore for found in looked):
             return "not run, because the host does not pass level 1", "Repair that first, then run accept again"
         if self.blocked:
             return self.blocked, None

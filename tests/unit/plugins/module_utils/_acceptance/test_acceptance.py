@@ -112,6 +112,13 @@ def test_a_broken_host_is_not_loaded(host):
     assert bad(result)["ascend-dmi"] == ("UNKNOWN", "not run, because the host does not pass level 1")
 
 
+def test_a_check_that_is_ignored_does_not_keep_the_chips_from_being_tested(host):
+    (host.root / "dev/davinci1").unlink()
+    failed = set(bad(ended(host, 1)))
+    result = ended(host, ignore=sorted(failed))
+    assert set(bad(result)) == failed and calls(host) == ["ascend-dmi --dg --se healthCheck -q"]
+
+
 def test_level_2_has_both_in_one_result(host):
     result = ended(host)
     assert bad(result) == {} and calls(host) == ["ascend-dmi --dg --se healthCheck -q"]
