@@ -200,8 +200,8 @@ DEFECTS = (
         "uninstall-leaves-cordons",
         "uninstall takes away what tells whose a cordon is, and leaves the cordon.",
         "_withdrawal/withdrawal.py",
-        "return not kept and maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER",
-        "return False",
+        "if maintenance_record.cordon_is_ours(self.node):",
+        "if False:",
     ),
     Defect(
         "uninstall-does-not-look-again",
