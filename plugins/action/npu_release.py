@@ -34,29 +34,25 @@ class ActionModule(HostsAction):
         "namespace": NAMESPACE,
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        self._task_vars = task_vars or {}
-        return super().run(tmp, task_vars)
-
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         names = [(host.get("config") or {}).get("node_name") or host["name"] for host in params["hosts"]]
         order = Order(person(job_of(self._task_vars, os.environ)), params["reason"].strip() or "no reason given", params["force"])
         alive = _alive(cluster, params, names)
+        seen = slots.view()
         released, lines, problems = [], [], []
         for name in names:
             releasing = Releasing(cluster, slots, name, order, cluster.clock)
             try:
-                if releasing.run(alive, self.check_mode):
+                if releasing.run(alive, seen["holders"].get(name), self.check_mode):
                     released.append(name)
                     lines.append("%s: %s" % (name, releasing.told))
             except NpuError as exc:
                 problems.append("%s was not released: %s" % (name, sentence(exc.message)))
-        halted = slots.view()["halted"]
         lines = lines or ["No maintenance has left anything on %s." % (", ".join(names) if len(names) <= 4 else "these nodes")]
-        if halted:
-            lines.append("%s: %s" % (maintenance_halt.word(halted).upper(), maintenance_halt.text(halted)))
+        if seen["halted"]:
+            lines.append("%s: %s" % (maintenance_halt.word(seen["halted"]).upper(), maintenance_halt.text(seen["halted"])))
         return {"changed": bool(released), "released": released, "lines": lines + problems, "problems": problems}
 
 

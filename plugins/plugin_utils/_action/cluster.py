@@ -36,8 +36,10 @@ class ClusterAction(ActionBase):
 
     ARGUMENTS: dict[str, Any] = {}
     _requires_connection = False
+    _task_vars: dict[str, Any] = {}
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
+        self._task_vars = task_vars or {}
         result = super().run(tmp, task_vars)
         this_run.inventory_is((task_vars or {}).get("hostvars"))
         _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))

@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import appro
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch import SlotHolder
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
 
 OUTCOME = "released"
@@ -53,13 +54,13 @@ class Releasing:
         self._log = node_log.NodeLog(cluster, name, OUTCOME, clock)
         self.told: str | None = None
 
-    def run(self, alive: Collection[str], check_mode: bool = False) -> bool:
-        """Give the node back; whether there was anything to do. ``alive``: the runs that show signs of life. Raises NpuError."""
+    def run(self, alive: Collection[str], holder: SlotHolder | None, check_mode: bool = False) -> bool:
+        """Give the node back; whether there was anything to do. ``alive``: the runs that show signs of life; ``holder``: who has
+        the slot of the node. Raises NpuError."""
         record = self._log.open()
         if record is not None:
             self._check(record, alive)
             self._log.adopt(record)
-        holder = self._slots.view()["holders"].get(self._name)
         if self._change(self._log.node, record, holder is not None) is None:
             return False
         if not check_mode:
@@ -111,8 +112,8 @@ class Releasing:
         }
         if _is_paused(node) and PAUSED in record["times"]:
             labels[kube_client.LABEL_COMPONENTS] = "enabled"
-        cordon = None if record["unschedulable"] is None else end.gives_cordon_back(node, record)
-        if LEFT in record["times"] and maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER:
+        cordon = None if record.get("unschedulable") is None else end.gives_cordon_back(node, record)
+        if LEFT in record["times"] and maintenance_record.cordon_is_ours(node):
             cordon = False
         closed = {key: value for key, value in record.items() if key != "process"}
         closed["times"] = _without_marks(record)
@@ -141,7 +142,7 @@ class Releasing:
         labels: LabelChanges = {}
         if _is_paused(node):
             labels[kube_client.LABEL_COMPONENTS] = "enabled"
-        cordon = False if maintenance_record.left_cordoned(node) and not _is_kept(node) else None
+        cordon = False if maintenance_record.cordon_is_ours(node) else None
         last = maintenance_record.last(node)
         closed = dict(last, times=_without_marks(last))
         closed["failure"] = " ".join(filter(None, (last.get("failure"), self._order.text)))

@@ -177,13 +177,10 @@ def version_of(release: str | None) -> str:
 
 def way(record: Record) -> str:
     """What the maintenance is to do, as a phrase."""
-    if not record["to"]:
-        return "%s with %s" % (record["reason"], record["from"].get("version") or "an unknown driver")
-    return "%s from %s to %s" % (
-        record["reason"],
-        record["from"].get("version") or "an unknown driver",
-        record["to"].get("version") or "the same",
-    )
+    to, before = record.get("to"), (record.get("from") or {}).get("version") or "an unknown driver"
+    if not to:
+        return "%s with %s" % (reason_of(record), before)
+    return "%s from %s to %s" % (reason_of(record), before, to.get("version") or "the same")
 
 
 def reason_of(record: Record) -> str:

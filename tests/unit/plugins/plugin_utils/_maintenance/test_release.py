@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -25,7 +26,7 @@ def release(bench, force=False, alive=(), check_mode=False):
     cluster, clock = FakeCluster(bench.world), bench.world.clock
     slots = maintenance_slots.Slots(cluster, "npu-operator", clock)
     releasing = Releasing(cluster, slots, "npu-a", Order(WHO, "incident 4711", force), clock)
-    there = releasing.run(set(alive), check_mode)
+    there = releasing.run(set(alive), slots.view()["holders"].get("npu-a"), check_mode)
     return releasing.told if there else None
 
 
@@ -153,6 +154,32 @@ def test_a_recovery_leaves_the_state_of_the_upgrade():
     if RECORD in bench.annotations:
         release(bench, force=True)
     assert bench.labels[STATE] == "upgrade-failed"
+
+
+def test_a_node_that_a_failed_maintenance_left_is_kept_cordoned_by_its_label():
+    bench = Bench()
+    bench.host.broken = {NEW, OLD}
+    bench.run()
+    bench.world.objects.pop(LEASE)
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
+    bench.host.broken = set()
+    bench.run("run-2", until="drain")
+    bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({"npuops.ascend/keep-cordoned": "true"}))
+    assert "left-cordoned" in bench.record["times"] and release(bench) and bench.cordoned
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"from": None, "to": None}, {"to": {}, "reason": None}, {"outcome": "failed", "failure": None}]
+)
+def test_a_last_maintenance_of_which_little_is_left(more):
+    """Who may write annotations of Nodes may write anything there; the other nodes of the run are released all the same."""
+    bench = Commands()
+    text = json.dumps({"run": "run-0", "generation": 1, "times": {"left-cordoned": "x"}, **more})
+    bench.cordon()
+    bench.world.touch("npu-a", lambda node: node["metadata"].update(managedFields=[cordon_of("npuops.ascend-maintenance")]))
+    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({LAST: text}))
+    assert "it had been left out of service by the " in release(bench)
+    assert not bench.cordoned
 
 
 def test_a_cordon_without_a_mark():
