@@ -52,10 +52,7 @@ class ActionModule(ClusterAction):
         **DRIVER_OF_HOST,
     }
     _requires_connection = True
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        self._task_vars = task_vars or {}
-        return super().run(tmp, task_vars)
+    _cluster: kube_client.Cluster | None = None
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
@@ -78,7 +75,7 @@ class ActionModule(ClusterAction):
         problem = lines[0] if document["verdict"] in acceptance_document.BAD else None
         if answer is not None and not self.check_mode:
             try:
-                lines += on_node.write(kube_client.connect(params), document, answer["boot_id"])
+                lines += on_node.write(self._connected(params), document, answer["boot_id"])
             except kube_client.NoCredentials:
                 pass  # hosts can be accepted before there is a cluster
             except NpuError as exc:
@@ -86,13 +83,19 @@ class ActionModule(ClusterAction):
                 problem = problem or "%s. The verdict was not written to the Node: %s" % (lines[0], sentence(exc.message))
         return {"document": document, "path": path, "lines": lines, "problem": problem}
 
+    def _connected(self, params: dict[str, Any]) -> kube_client.Cluster:
+        """The cluster, which is connected to when it is needed for the first time. Raises NpuError."""
+        if self._cluster is None:
+            self._cluster = kube_client.connect(params)
+        return self._cluster
+
     def _obstacle(self, params: dict[str, Any]) -> str | None:
         """Why the chips of the node must not be loaded, as a clause; only the cluster knows."""
         if params["level"] == 1:
             return None
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
         try:
-            return node_use.reason(kube_client.connect(params), params["node"], drivers)
+            return node_use.reason(self._connected(params), params["node"], drivers)
         except NpuError as exc:
             return "not run, because it is not known whether pods use the node: %s" % exc.message
 
@@ -108,7 +111,7 @@ class ActionModule(ClusterAction):
             return []
         timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
         try:
-            cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
+            cluster = kube_retry.RetryingCluster.of(self._connected(params), Display().warning)
             node = cluster.get("/api/v1/nodes/" + params["node"])
             if node is None:
                 return []

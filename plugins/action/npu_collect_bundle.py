@@ -38,10 +38,6 @@ class ActionModule(ClusterAction):
     }
     _requires_connection = True
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        self._task_vars = task_vars or {}
-        return super().run(tmp, task_vars)
-
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         node = params["node"]
         node_name.check(node)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import LEVELS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges
@@ -26,7 +27,7 @@ class ActionModule(ClusterAction):
                 "labels": {"type": "dict", "default": {}},
                 "annotations": {"type": "dict", "default": {}},
                 "boot_id": {"type": "str"},
-                "gate": {"type": "int", "default": 0, "choices": [0, *acceptance_gate.LEVELS]},
+                "gate": {"type": "int", "default": 0, "choices": [0, *LEVELS]},
             },
         },
     }

@@ -27,10 +27,6 @@ class ActionModule(ClusterAction):
         "namespace": NAMESPACE,
     }
 
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        self._task_vars = task_vars or {}
-        return super().run(tmp, task_vars)
-
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)

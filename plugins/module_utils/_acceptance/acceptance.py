@@ -27,7 +27,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, make_directory
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect.host_validation import Validation
 
-LEVELS = (1, 2, 3)
 RUNNING, DONE = "running", "done"
 _LOCK = "/run/npuops/acceptance.lock"
 _LOOK = 1.0  # seconds

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 
+LEVELS = (1, 2, 3)
 PASS, WARNING, UNKNOWN, FAIL = "PASS", "WARNING", "UNKNOWN", "FAIL"
 # The best one first. What could not be found out weighs more than a warning: nothing vouches for the node.
 VERDICTS = (PASS, WARNING, UNKNOWN, FAIL)

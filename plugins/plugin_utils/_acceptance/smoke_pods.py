@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, finding
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
@@ -28,12 +28,12 @@ def check(
     pod may take, 0 = any number. Raises NpuError if the API server does not respond.
     """
     asked = npu_use.requests(manifest["spec"])
-    lacking = ["%s (%d of %d)" % (name, kube_client.allocatable(node, name), count) for name, count in _lacking(node, asked)]
+    offered = {name: kube_client.allocatable(node, name) for name in asked}
+    lacking = ["%s (%d of %d)" % (name, offered[name], count) for name, count in asked.items() if offered[name] < count]
     if lacking:
         seen = "not run, because the node does not offer what one asks for: %s" % ", ".join(lacking)
         return finding(NAME, LEVEL, UNKNOWN, seen, "Run npuops.ascend.status, which says why, then run accept again")
-    each = [(kube_client.allocatable(node, name) // count, chips // count) for name, count in asked.items()]
-    number = max(1, min((least for pair in each for least in pair), default=1))
+    number = max(1, min((min(offered[name], chips) // count for name, count in asked.items()), default=1))
     pods = [
         SmokePod(cluster, node["metadata"]["name"], manifest, timeout, lambda: None, say, clock, index)
         for index in range(min(number, _MOST))
@@ -43,10 +43,6 @@ def check(
         seen = "%d of %d failed: %s" % (len(failed), len(pods), and_more(failed, _MOST_TOLD))
         return finding(NAME, LEVEL, FAIL, seen, "docs/chip-faults.md and docs/troubleshooting.md say what such errors mean")
     return finding(NAME, LEVEL, PASS, "%d of %d succeeded" % (len(pods), len(pods)))
-
-
-def _lacking(node: Object, asked: Mapping[str, int]) -> list[tuple[str, int]]:
-    return [(name, count) for name, count in asked.items() if kube_client.allocatable(node, name) < count]
 
 
 def _run(pods: Sequence[SmokePod]) -> list[str]:

@@ -13,6 +13,7 @@ import functools
 from collections.abc import Collection
 from typing import Any, TypeVar
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import VERDICTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import (
     Misfit,
@@ -120,6 +121,14 @@ def wedge(text: str | None) -> dict[str, Any]:
     told = schema.load(text, LIMIT)
     fields(["reason", "since"], reason=schema.text(LIMIT), since=_word, boot_id=_word)(told, "")
     return told
+
+
+def acceptance(text: str | None) -> dict[str, Any]:
+    """{verdict, level, ended} of the last acceptance of a node. Raises Misfit: somebody else wrote it."""
+    told = schema.load(text, 1000)
+    parts: dict[str, Any] = {"verdict": one_of(*VERDICTS), "level": number(1, 3), "ended": schema.text(20, schema.MOMENT)}
+    fields(parts, **parts)(told, "")
+    return {name: told[name] for name in parts}
 
 
 def slots(text: str | None) -> dict[str, Any]:

@@ -52,7 +52,7 @@ BusId = Annotated[str, text(16, r"[0-9a-f:.]+", "a PCI address")]
 # Other hosts are told to send packets there.
 Address = Annotated[str, text(15, r"[0-9]{1,3}(\.[0-9]{1,3}){3}", "an IPv4 address")]
 # It becomes part of the name of a file.
-Moment = Annotated[str, text(20, r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "a time in UTC")]
+Moment = Annotated[str, text(20, schema.MOMENT, "a time in UTC")]
 # Components mount it, and it stands in their manifests.
 Path = Annotated[str, text(256, r"/[A-Za-z0-9._/@:+-]*", "a path")]
 

@@ -20,6 +20,8 @@ from typing import Any, NoReturn
 NODE_NAME = r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
 
 
+# A time in UTC.
+MOMENT = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"
 # The name of a field that is told as it is.
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 

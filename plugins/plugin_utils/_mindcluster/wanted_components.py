@@ -19,6 +19,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults, valid_settings
 
 AGENT = "node_agent"
+# Unlike the others, it has no image upstream.
+NO_AGENT_IMAGE = (
+    "npu_node_agent_image is not set: the image of the node agent, which the playbook npuops.ascend.build_node_agent_image builds"
+    " and pushes to your registry; or set npu_node_agent_enabled: false"
+)
 # What install deploys, in this order, each by its role without npu_.
 PARTS = (AGENT, "device_plugin", "exporter", *mindcluster_stack.PARTS)
 # Those of MindCluster, and what people call them.

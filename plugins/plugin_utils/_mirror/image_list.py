@@ -110,10 +110,7 @@ class ImageList:
 
     def _add_agent(self, image: str | None) -> None:
         if not image:
-            raise NpuError(
-                "npu_node_agent_image is not set: the image of the node agent, which the playbook"
-                " npuops.ascend.build_node_agent_image builds and pushes to your registry; or set npu_node_agent_enabled: false"
-            )
+            raise NpuError(wanted_components.NO_AGENT_IMAGE)
         self.add(image, "node agent")
 
     def _add_component(self, version_line: str, wanted: Wanted) -> None:

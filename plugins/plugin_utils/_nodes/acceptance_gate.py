@@ -8,12 +8,11 @@ The value of the taint is the level at which the node must be accepted. A kubele
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import VERDICTS
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import LEVELS
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 
@@ -22,10 +21,7 @@ TAINT = "npuops.ascend/not-accepted"
 ANNOTATION = "npuops.ascend/acceptance"
 # For pods that run before the node is accepted. The manifests of our DaemonSets have it, too.
 TOLERATION = {"key": TAINT, "operator": "Exists"}
-LEVELS = (1, 2, 3)
 _LEVEL_OF: dict[Any, int] = {str(level): level for level in LEVELS}
-_LONGEST = 1000  # characters
-_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 # A node with a label that begins so has been installed before.
 _OURS = "npuops.ascend/"
 
@@ -37,17 +33,10 @@ def level(node: Object) -> int | None:
 
 def last(node: Object) -> dict[str, Any] | None:
     """The last verdict, {"verdict", "level", "ended"}; None if there is none that has this form."""
-    text = kube_client.annotations(node).get(ANNOTATION)
-    if not text or len(text) > _LONGEST:
-        return None
     try:
-        found = json.loads(text)
-    except ValueError:
+        return data_annotations.acceptance(kube_client.annotations(node).get(ANNOTATION))
+    except data_annotations.Misfit:
         return None
-    known = isinstance(found, dict) and found.get("verdict") in VERDICTS and found.get("level") in LEVELS
-    if not known or isinstance(found["level"], bool) or not _MOMENT.fullmatch(str(found.get("ended"))):
-        return None
-    return {name: found[name] for name in ("verdict", "level", "ended")}
 
 
 def is_new(node: Object) -> bool:

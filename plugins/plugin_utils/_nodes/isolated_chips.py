@@ -12,11 +12,11 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.unhealthy_devices import lacks_devices
@@ -113,10 +113,8 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 def _object(text: Any) -> dict[str, Any]:
     """The JSON object in ``text``; empty for anything else. Whoever may write ConfigMaps may write anything there."""
-    if not isinstance(text, str) or len(text) > _LONGEST:
-        return {}
     try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
+        found = schema.load(text, _LONGEST)
+    except schema.Misfit:
         return {}
     return found if isinstance(found, dict) else {}

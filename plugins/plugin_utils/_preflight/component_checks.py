@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import Wanted
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import NO_AGENT_IMAGE, Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
@@ -90,10 +90,7 @@ def agent_reasons(wanted: Wanted) -> list[str]:
     """Why the node agent cannot be deployed, as sentences."""
     reasons = []
     if not wanted.images["image"]:
-        reasons.append(
-            "npu_node_agent_image is not set: the image of the node agent, which the playbook npuops.ascend.build_node_agent_image"
-            " builds and pushes to your registry; or set npu_node_agent_enabled: false"
-        )
+        reasons.append(NO_AGENT_IMAGE)
     try:
         settings = valid_settings.settings(wanted.role, wanted.settings)
     except NpuError as exc:
