@@ -29,6 +29,7 @@ from . import api, ascend_runtime, translate, wire
 from .awaited import Awaited
 from .cdi_spec import SpecFile
 from .changed import Changed
+from .hints import Hints
 from .marker import Markers
 from .metrics import Metrics
 from .rpc import Client, PeerGone, Server, describe, socket_identity
@@ -68,6 +69,7 @@ class Bridge:
         spec: SpecFile,
         changed: Changed,
         metrics: Metrics,
+        hints: Hints,
         limits: Limits = Limits(),
     ) -> None:
         self.kubelet_dir = kubelet_dir
@@ -76,6 +78,8 @@ class Bridge:
         self.spec = spec
         self.changed = changed
         self.metrics = metrics
+        self._hints = hints
+        self._unhealthy: dict[str, frozenset] = {}
         self.limits = limits
         self.kubelet_identity: Optional[tuple] = None
         self._generation = -1
@@ -200,6 +204,15 @@ class Bridge:
         ended = self._stream_ended.get(resource)
         return 0.0 if ended is None else max(0.0, ended + self.limits.quiet - time.monotonic())
 
+    def listed(self, resource: str, devices: dict) -> None:
+        """The plugin has listed ``devices`` with their health. It hears of faults from the driver, so it often knows first."""
+        unhealthy = frozenset(name for name, health in devices.items() if health != api.HEALTHY)
+        before, self._unhealthy[resource] = self._unhealthy.get(resource, frozenset()), unhealthy
+        if unhealthy - before:
+            self._hints.tell("the device plugin lists %d more of its devices as Unhealthy" % len(unhealthy - before))
+        elif before - unhealthy:
+            self._hints.tell("the device plugin lists %d more of its devices as Healthy" % len(before - unhealthy))
+
     def count_devices(self) -> None:
         """Publish the numbers of devices."""
         self.metrics.devices.clear()
@@ -258,6 +271,7 @@ class Session:
                     devices = api.devices(message)
                     log.info("plugin lists devices", extra={"resource": self.resource, "devices": devices})
                     self._list = message
+                    self._bridge.listed(self.resource, devices)
                     self._bridge.count_devices()
                     self._bridge.changed.notify()
             self.end("the plugin ended its stream")

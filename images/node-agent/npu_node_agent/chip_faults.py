@@ -37,12 +37,15 @@ class Faults:
         self._known: dict[str, _Known] = {}
         self._background = Background("faults")
 
-    async def of(self, chips: Sequence[dict]) -> Sequence[dict]:
-        """``chips`` (of chip_health.view), those that are not OK with their codes as far as they are known. Never raises."""
+    async def of(self, chips: Sequence[dict], again: bool = False) -> Sequence[dict]:
+        """``chips`` (of chip_health.view), those that are not OK with their codes as far as they are known. Never raises.
+
+        ``again``: also ask those again whose health is the same, because a chip that is ill may have another fault now.
+        """
         ill = {chip_health.key(chip): chip for chip in chip_health.ill(chips)}
         self._known = {key: known for key, known in self._known.items() if key in ill and known.health == ill[key]["health"]}
         now = time.monotonic()
-        due = [chip for key, chip in ill.items() if key not in self._known or now - self._known[key].when >= self._refresh]
+        due = [chip for key, chip in ill.items() if again or key not in self._known or now - self._known[key].when >= self._refresh]
         # No chip waits for ever behind those that use up the time.
         due.sort(key=lambda chip: self._known[chip_health.key(chip)].when if chip_health.key(chip) in self._known else 0.0)
         if due:

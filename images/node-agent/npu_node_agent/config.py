@@ -52,6 +52,7 @@ _SETTINGS = (
     ),
     ("pci-devices", "/sys/bus/pci/devices", str, "sysfs directory of PCI functions"),
     ("dev-dir", "/dev", str, "directory of the device nodes"),
+    ("kernel-log", "/dev/kmsg", str, "the records of the kernel log"),
     ("probe-interval", "60", _seconds, "seconds between two probes"),
     ("probe-timeout", "30", _seconds, "seconds after which a probe is considered hung"),
     ("probe-failures", "3", _count, "consecutive failures after which the driver is considered wedged"),

@@ -23,6 +23,8 @@ from .cdi_spec import SpecFile
 from .changed import Changed
 from .chip_faults import Faults
 from .guests import raise_file_limit
+from .hints import Hints
+from .kernel_log import KernelLog
 from .marker import Markers
 from .metrics import Metrics
 from .node_conditions import NodeConditions
@@ -54,7 +56,8 @@ async def _run(settings: argparse.Namespace) -> None:
     markers = Markers(settings.run_dir, settings.boot_id_file, changed)
     markers.poll()
     spec = SpecFile(settings.cdi_spec)
-    bridge = Bridge(settings.kubelet_dir, settings.plugin_dir, markers, spec, changed, metrics)
+    hints = Hints(changed)
+    bridge = Bridge(settings.kubelet_dir, settings.plugin_dir, markers, spec, changed, metrics, hints)
     server = settings.api_server or kube.in_cluster()
     api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
     reporter = Reporter(api, settings.node_name, changed, metrics)
@@ -78,6 +81,7 @@ async def _run(settings: argparse.Namespace) -> None:
         conditions,
         notices,
         changed,
+        hints,
         metrics,
         settings.probe_interval,
         settings.probe_failures,
@@ -88,6 +92,7 @@ async def _run(settings: argparse.Namespace) -> None:
         "report": reporter.run,
         "conditions": conditions.run,
         "notices": notices.run,
+        "kernel log": KernelLog(settings.kernel_log, hints).run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),
     }
     # Excludes the objects that exist now from garbage collection, to avoid pauses during calls.

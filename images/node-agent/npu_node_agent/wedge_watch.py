@@ -16,6 +16,7 @@ from . import cdi_check, chips_condition, driver_condition, probe
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .chip_faults import Faults
+from .hints import Hints
 from .marker import SINCE, Markers
 from .metrics import Metrics
 from .node_conditions import NodeConditions
@@ -27,12 +28,15 @@ from .verdict import Verdict
 log = logging.getLogger(__name__)
 
 READY, SUSPENDED, MAINTENANCE, ABSENT = "ready", "suspended", "maintenance", "absent"
+# Seconds between a probe and one because of a hint; doubled for each in a row: a chip that flaps must not keep npu-smi busy.
+_SOONEST = 3.0
 _STATES = (READY, SUSPENDED, MAINTENANCE, ABSENT)
 
 
 class Watch:
     """Probes every ``interval`` seconds; after ``limit`` consecutive failures, the driver is wedged. Probes that a problem of the
-    node itself prevented are ignored.
+    node itself prevented are ignored. After a hint it probes at once; if that probe fails, it does not count, because three hints
+    in a row would leave the driver no time to respond.
 
     The host's markers are changed first, independently of the cluster. ``reporter`` and ``conditions`` report to the API server.
     """
@@ -48,6 +52,7 @@ class Watch:
         conditions: NodeConditions,
         notices: Notices,
         changed: Changed,
+        hints: Hints,
         metrics: Metrics,
         interval: float,
         limit: int,
@@ -61,11 +66,13 @@ class Watch:
         self._conditions = conditions
         self._notices = notices
         self._changed = changed
+        self._hints = hints
         self._metrics = metrics
         self._interval = interval
         self._limit = limit
         self._failures = 0
         self._undecided = 0
+        self._pause = _SOONEST
         self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
@@ -75,20 +82,36 @@ class Watch:
 
     async def run(self) -> None:
         """Watch until cancelled. Reacts immediately when another program changes a marker."""
+        hinted, due = False, 0.0
         while True:
-            started = time.monotonic()
+            hints = self._hints.count
+            if hinted:
+                self._pause *= 2
+            else:
+                due, self._pause = time.monotonic() + self._interval, _SOONEST
             self._markers.poll()
             if self._generation != self._markers.generation:
                 # What was seen earlier belongs to another state.
                 self._failures, self._answered, self._chips, self._listed = 0, False, (), ()
             try:
-                await self._look()
+                await self._look(hinted)
             except OSError as exc:
                 log.error("cannot change the markers: %s", exc)
             self._publish()
             self._generation = self._markers.generation
-            left = max(0.0, started + self._interval - time.monotonic())
-            await self._changed.until(lambda: self._generation != self._markers.generation, left)
+            hinted = await self._wait(hints, due)
+
+    async def _wait(self, hints: int, due: float) -> bool:
+        """Wait until the next probe; returns whether a hint is its reason. ``hints``: their count before the last probe."""
+
+        def changed() -> bool:
+            return self._generation != self._markers.generation
+
+        soonest = min(due, time.monotonic() + self._pause)
+        if await self._changed.until(changed, max(0.0, soonest - time.monotonic())):
+            return False
+        await self._changed.until(lambda: changed() or self._hints.count != hints, max(0.0, due - time.monotonic()))
+        return not changed() and time.monotonic() < due
 
     def _state(self) -> str:
         if self._markers.maintenance:
@@ -97,7 +120,7 @@ class Watch:
             return READY
         return SUSPENDED if self._markers.suspended is not None else ABSENT
 
-    async def _look(self) -> None:
+    async def _look(self, hinted: bool) -> None:
         if self._markers.ready is not None and self._markers.suspended is not None:
             log.info("the driver was loaded again, so the suspension has ended")
             self._markers.drop_suspended()
@@ -106,7 +129,7 @@ class Watch:
             return
         self._check_cdi()
         before = self._markers.generation
-        result = await self._timed_probe()
+        result = await self._timed_probe(hinted)
         self._markers.poll()
         if self._markers.generation != before:
             return  # the state changed during the probe; the next round starts immediately
@@ -115,6 +138,8 @@ class Watch:
         self._answered = self._answered or result.outcome in (probe.OK, probe.OCCUPIED)
         if result.outcome == probe.OK:
             self._succeeded(result, state)
+        elif result.outcome == probe.FAILED and hinted:
+            log.warning("probe failed: %s", result.reason, extra={"output": result.output})
         elif result.outcome == probe.FAILED:
             self._failed(result, state)
         else:
@@ -122,12 +147,12 @@ class Watch:
             if self._undecided == self._limit:
                 self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
 
-    async def _timed_probe(self) -> probe.Result:
+    async def _timed_probe(self, hinted: bool) -> probe.Result:
         """A probe, with the fault codes of the chips that it lists."""
         started = time.monotonic()
         result = await self._probe.run()
         self._metrics.probe_duration.observe(time.monotonic() - started)
-        return result._replace(chips=await self._faults.of(result.chips)) if result.outcome == probe.OK else result
+        return result._replace(chips=await self._faults.of(result.chips, hinted)) if result.outcome == probe.OK else result
 
     def _succeeded(self, result: probe.Result, state: str) -> None:
         if self._failures:

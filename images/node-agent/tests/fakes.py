@@ -320,6 +320,7 @@ class Agent:
             "driver-tree": os.path.join(self.root, "driver"),
             "pci-devices": os.path.join(self.root, "pci"),
             "dev-dir": os.path.join(self.root, "dev"),
+            "kernel-log": self._file("kmsg", ""),
             "metrics-address": "127.0.0.1:0",
             "log-level": "debug",
             **settings,
