@@ -25,6 +25,7 @@ class ActionModule(ClusterAction):
     ARGUMENTS = {
         "definitions": {"type": "str", "required": True},
         "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+        "keep": {"type": "bool", "default": False},
         "rollout": {
             "type": "dict",
             "options": {
@@ -56,7 +57,7 @@ class ActionModule(ClusterAction):
                 return rollout.bring_about(self.check_mode)
 
             instead = {"DaemonSet": roll_out, "Deployment": deploy}
-        changes = kube_objects.bring_about(cluster, objects, present, self.check_mode, instead)
+        changes = kube_objects.bring_about(cluster, objects, present, self.check_mode, instead, params["keep"])
         result = {
             "changed": bool(changes),
             "changes": ["%(action)s %(label)s" % change for change in changes],

@@ -34,6 +34,10 @@ options:
     type: str
     choices: [present, absent]
     default: present
+  keep:
+    description: Whether objects that exist are neither changed nor removed, so that only those that are missing are created.
+    type: bool
+    default: false
   rollout:
     description:
       - How a changed pod template of a DaemonSet is rolled out. The module then replaces the pods itself and waits for them, one

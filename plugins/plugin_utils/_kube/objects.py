@@ -59,6 +59,7 @@ def bring_about(
     present: bool = True,
     check_mode: bool = False,
     instead: Mapping[str, Callable[[Object], Change | None]] | None = None,
+    keep: bool = False,
 ) -> list[Change]:
     """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
     before it, so the first that fails ends it; a removal goes on.
@@ -66,15 +67,18 @@ def bring_about(
     Fields that a definition does not name stay as they are, unless an earlier one named them. Returns a list of
     {label, action, before, after} for those that changed, or would: action is create, change or remove; before and
     after are objects without what the server adds. ``instead``: by kind, what brings a definition about in place of ``apply``.
-    Raises NpuError.
+    ``keep``: objects that exist are neither changed nor removed. Raises NpuError.
     """
     if present:
         by_kind = instead or {}
         changes = [
             by_kind[definition["kind"]](definition) if definition["kind"] in by_kind else apply(cluster, definition, check_mode)
             for definition in objects
+            if not (keep and _actual(cluster, definition))
         ]
         return [entry for entry in changes if entry]
+    if keep:
+        return []
     each = AllOf()
     for definition in reversed(objects):
         each.do(label(definition), _remove, cluster, definition, check_mode)
@@ -129,6 +133,10 @@ def merged(actual: Any, patch: Any) -> Any:
         else:
             result[key] = merged(result.get(key), value)
     return result
+
+
+def _actual(cluster: AnyKindCluster, definition: Object) -> Object | None:
+    return cluster.get(cluster.path(definition["kind"], definition["apiVersion"], *_name(definition)))
 
 
 def _remove(cluster: AnyKindCluster, definition: Object, check_mode: bool) -> Change | None:

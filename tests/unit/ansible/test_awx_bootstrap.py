@@ -208,7 +208,7 @@ def test_all_of_it_is_there(scene):
         "shared vault",
     ]
     assert names("schedules") == [
-        prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "install every night")
+        prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "join every few minutes")
     ]
 
 
@@ -477,7 +477,7 @@ def test_what_the_team_has_changed_stays(scene):
     stub = scene["awx"]
     assert stub.one("schedules", "NPU heal every few minutes")["enabled"] is True
     assert "HOURLY" in stub.one("schedules", "NPU heal every few minutes")["rrule"]
-    assert stub.one("schedules", "NPU install every night")["enabled"] is False
+    assert stub.one("schedules", "NPU join every few minutes")["enabled"] is False
     assert stub.one("organizations", "Platform")["description"] == "Ours"
     assert stub.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "a newer token"
 

@@ -71,6 +71,19 @@ def test_a_drift_is_repaired(api, cluster):
     assert api.objects[MAPS]["c"]["data"]["a"] == "1"
 
 
+def test_what_exists_is_kept_if_asked_to(api, cluster):
+    bring_about(cluster)
+    api.objects[MAPS]["c"]["data"] = {"a": "changed by hand"}
+    more = DEFINITIONS + "---\n" + DEFINITIONS.split("---")[2].replace("name: c", "name: d")
+    changed = []
+    instead = {"ConfigMap": lambda definition: changed.append(definition["metadata"]["name"])}
+    assert bring_about(cluster, more, keep=True, check_mode=True) == ["create ConfigMap n/d"]
+    assert bring_about(cluster, more, keep=True) == ["create ConfigMap n/d"]
+    assert bring_about(cluster, more, keep=True, instead=instead) == [] and changed == []
+    assert bring_about(cluster, more, keep=True, present=False) == []
+    assert api.objects[MAPS]["c"]["data"] == {"a": "changed by hand"}
+
+
 def test_removed_in_reverse_order(api, cluster):
     bring_about(cluster)
     assert bring_about(cluster, present=False, check_mode=True) == ["remove ConfigMap n/c", "remove Namespace n"]
