@@ -11,7 +11,7 @@ import pytest
 
 pytestmark = pytest.mark.usefixtures("installed")
 
-NODE, OTHER = "npu-a", "npu-b"
+NODE, OTHER, WITHOUT_CHIPS = "npu-a", "npu-b", "cpu-a"
 GATE = "npuops.ascend/not-accepted"
 # The inventory asks for something else than the cluster has.
 CHANGED = {"npu_tolerations": [{"key": "mine", "operator": "Exists"}]}
@@ -30,7 +30,7 @@ def as_new(lab):
 
 
 def daemonsets(lab):
-    found = json.loads(lab.kubectl("get", "daemonsets", "-n", "npu-operator", "-o", "json").stdout)["items"]
+    found = json.loads(lab.kubectl("get", "daemonsets", "-n", "npu-operator", "-o", "json"))["items"]
     return {item["metadata"]["name"]: item["metadata"]["generation"] for item in found}
 
 
@@ -38,14 +38,15 @@ def test_a_node_that_joins(lab, as_new):
     before = daemonsets(lab)
     done = lab.playbook("join", **CHANGED)
     assert f"Left for now: {NODE}: is cordoned" in done.stdout, done.stdout
+    assert f"To be set up: {WITHOUT_CHIPS}" in done.stdout, "only the host knows whether it has chips"
     lab.kubectl("uncordon", NODE)
     done = lab.playbook("join", npu_install_gate=1, **CHANGED)
-    assert f"To be set up: {NODE}" in done.stdout and f"{NODE}: PASS at level 1" in done.stdout, done.stdout
+    assert f"To be set up: {NODE}, {WITHOUT_CHIPS}" in done.stdout and f"{NODE}: PASS at level 1" in done.stdout, done.stdout
     assert f"[{OTHER}]" not in done.stdout.partition("Gather facts from the host")[2], "no other host is asked"
     node = lab.node(NODE)
     assert node["metadata"]["labels"]["npuops.ascend/components"] == "enabled"
     assert not [taint for taint in node["spec"].get("taints", ()) if taint["key"] == GATE]
     assert int(node["status"]["allocatable"]["huawei.com/Ascend910"]) > 0
     assert daemonsets(lab) == before, "no component changes"
-    done = lab.playbook("join", **CHANGED)
+    done = lab.playbook("join", f"--limit=all:!{WITHOUT_CHIPS}", **CHANGED)
     assert "All nodes of the inventory that are in the cluster are set up." in done.stdout, done.stdout
