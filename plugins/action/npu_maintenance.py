@@ -24,6 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import cycle as maintenance_cycle
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import MakeSmokePod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.firing_alerts import FiringAlerts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices, webhook
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -161,6 +162,7 @@ class ActionModule(ClusterAction):
                 lambda sentence: self._notify(params, notices.approval(params["run"], params["reason"], params["node"], sentence)),
             ),
             self._smoke_pod(params["node"], settings, clock),
+            _alerts(settings),
         )
 
     def _ended(self, params: dict[str, Any], outcome: str, why: str | None) -> None:
@@ -183,6 +185,11 @@ class ActionModule(ClusterAction):
             return None
         pod = smoke_pod.load(path)
         return lambda cluster, beat, say: smoke_pod.SmokePod(cluster, node, pod, timeout, beat, say, clock)
+
+
+def _alerts(settings: dict[str, Any]) -> Callable[[], str | None] | None:
+    alerts = FiringAlerts.of(settings["alerts"])
+    return alerts.refusal if alerts else None
 
 
 def _target(given: dict[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.firing_alerts import FiringAlerts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
@@ -64,6 +65,7 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         given = valid_settings.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
+        alerts = FiringAlerts.of(given["alerts"])
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing = kube_permissions.missing(cluster, rollout_permissions.to_carry_out(params["namespace"]))
@@ -87,6 +89,10 @@ class ActionModule(HostsAction):
             plan.cluster_notes += workload_parking.notes(found, plan.park)
         plan.cluster_notes += rollout_forks.notes(plan, context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
         plan.cluster_reasons += kube_permissions.told(missing)
+        if alerts:
+            notes, reasons = alerts.in_plan()
+            plan.cluster_notes += notes
+            plan.cluster_reasons += reasons
         return _result(plan, given["on_blocked"] if params["enforce"] else None)
 
 

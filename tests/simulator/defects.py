@@ -351,6 +351,13 @@ DEFECTS = (
         "    except AssertionError:",
     ),
     Defect(
+        "alert-not-looked-at-before-the-cordon",
+        "Whether an alert fires is looked at before a slot is taken, and not when the node is cordoned, which may be much later.",
+        "_maintenance/steps.py",
+        "        alert = work.alert()\n",
+        "        alert = None\n",
+    ),
+    Defect(
         "no-domain",
         "A node begins although as many of its domain are in maintenance as are allowed.",
         "_record/slots.py",

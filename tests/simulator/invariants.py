@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 from simulator.api_server import DEPLOYMENTS, ETCD, LEASE, NODES, ApiServer, Object, node_path, rfc3339
 from simulator.host import NEW, NEWER, Host
 from simulator.schedule import DOMAIN, Run, Schedule
+from simulator.timeline import START
 
 _RECORD, _LAST = maintenance_record.ANNOTATION_RECORD, maintenance_record.ANNOTATION_LAST
 _OURS = maintenance_record.CORDON_MANAGER
@@ -172,6 +173,7 @@ class Invariants:
             self.tainted.add(name)
         self._cordon(name, before, after, writer, ours)
         self._in_window(name, before, after, was)
+        self._without_alert(name, before, after, was)
         if ours and name not in self.tainted and name not in self.replaced:
             self._approval(name, before, after, was, has)
             self._dated(name, has)
@@ -227,6 +229,16 @@ class Invariants:
         now, most = self._api.timeline.time, _LATE if self._struck(run.name) else _MOMENT
         if not any(_is_open(run.window, now - ago) for ago in range(0, int(most) + 1, 5)):
             raise Violation("cordon outside the window", "%s by %s, whose window is %s" % (name, run.name, run.window))
+
+    def _without_alert(self, name: str, before: Object, after: Object, was: dict[str, Any] | None) -> None:
+        """No maintenance begins while an alert of its run fires: its cordon is where it does."""
+        run = self.runs.get(self._api.acting)
+        begins = (was or {}).get("step") == maintenance_record.CORDON
+        if run is None or not begins or before["spec"].get("unschedulable") or not after["spec"].get("unschedulable"):
+            return
+        since, most = self._api.timeline.time - START, _LATE if self._struck(run.name) else _MOMENT
+        if all(run.fires(since - ago) for ago in range(0, int(most) + 1, 5)):
+            raise Violation("cordon while an alert fires", "%s by %s" % (name, run.name))
 
     def _begun(self, name: str, record: dict[str, Any]) -> None:
         self._opened.discard(name)

@@ -38,6 +38,7 @@ from simulator.api_server import LEASE
 from simulator.controller import Cluster, Controller, HostPort, Killed
 from simulator.host import CHIPS, NEW, NEWER, RESOURCE, Host
 from simulator.schedule import DOMAIN, Run
+from simulator.timeline import START
 
 NAMESPACE = "npu-operator"
 # Shorter than the defaults, so that a schedule has few polls: what is waited for is the same.
@@ -66,6 +67,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         window=_window(run.window),
         node_soak=run.soak,
         domain={"label": DOMAIN if run.domain else "", "max_parallel": run.domain or 1},
+        alerts={"wait": 120},
     )
     return valid_settings.settings("npu_upgrade", given)
 
@@ -105,7 +107,9 @@ class Playbook:
         self._hosts = {name: host for name, host in hosts.items() if self._run.limit in ("", name)}
         self._cluster = RetryingCluster(Cluster(controller), say, self._clock)
         self._slots = maintenance_slots.Slots(self._cluster, NAMESPACE, self._clock)
-        self._settings = settings_of(dataclasses.replace(self._run, name="", start=0.0, skew=0.0, limit=""))
+        self._settings = settings_of(
+            dataclasses.replace(self._run, name="", start=0.0, skew=0.0, limit="", alert_at=0.0, alert_for=0.0)
+        )
 
     def play(self) -> None:
         """To its end. What ends it early, as it would end the playbook, is told."""
@@ -219,6 +223,10 @@ class Playbook:
         )
         return self._cycle(request, self._run.slots, recovers=False)
 
+    def _alert(self) -> str | None:
+        """As FiringAlerts.refusal."""
+        return "the alert Simulated fires" if self._run.fires(self._controller.timeline.time - START) else None
+
     def _cycle(self, request: maintenance_cycle.MaintenanceRequest, slots: int, recovers: bool) -> dict[str, Any]:
         """One node, in a process for each step or in one for all."""
         policy = maintenance_cycle.MaintenancePolicy.of(dict(self._settings, max_parallel=slots), recovers=recovers)
@@ -247,6 +255,7 @@ class Playbook:
                 lambda step, _seconds, sentence: self._say(
                     "%s, %s, %s: %s" % (self._run.name, request.node, step or "-", sentence)
                 ),
+                alerts=self._alert,
             )
             try:
                 result = dict(cycle.run(until))

@@ -86,6 +86,12 @@ class Run:
     window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
     soak: int = 0  # npu_upgrade_node_soak
     domain: int = 0  # npu_upgrade_domain.max_parallel; 0: without npu_upgrade_domain
+    alert_at: float = 0.0  # an alert of its npu_upgrade_alerts fires from then on, in seconds of the simulation,
+    alert_for: float = 0.0  # for so long; 0: never
+
+    def fires(self, seconds: float) -> bool:
+        """Whether the alert fires so long after the start of the simulation."""
+        return self.alert_at <= seconds < self.alert_at + self.alert_for
 
 
 @dataclasses.dataclass(frozen=True)
@@ -173,7 +179,7 @@ def make(seed: int) -> Schedule:
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains):
+    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _alerts):
         schedule = more(dice, schedule)
     return schedule
 
@@ -269,6 +275,14 @@ def _domains(dice: random.Random, schedule: Schedule) -> Schedule:
         return schedule
     slots = dice.choice((0, 2, 3))
     runs = tuple(dataclasses.replace(run, domain=dice.choice((0, 1, 1)), slots=slots) for run in schedule.runs)
+    return dataclasses.replace(schedule, runs=runs)
+
+
+def _alerts(dice: random.Random, schedule: Schedule) -> Schedule:
+    if dice.random() >= 0.1:
+        return schedule
+    begin, lasts = round(dice.choice((0.0, dice.uniform(0, 300))), 1), round(dice.choice((dice.uniform(5, 90), 2000.0)), 1)
+    runs = tuple(dataclasses.replace(run, alert_at=begin, alert_for=lasts) if dice.random() < 0.8 else run for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
 
 

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from support import collection
-from support.patience import PATIENCE
+from support.patience import RUN_PATIENCE
 from support.preloaded import PLACE, Preloaded, PreloadedPython
 
 _AnyPreloaded = TypeVar("_AnyPreloaded", bound=Preloaded)
@@ -47,7 +47,7 @@ def run(
     environ: Mapping[str, str] | None = None,
     more: Mapping[str, str] | None = None,
     localhost: bool = False,
-    timeout: float = PATIENCE,
+    timeout: float = RUN_PATIENCE,
 ) -> subprocess.CompletedProcess:
     """As Preloaded.run does it, in the directory `home`, which is that of the user.
 

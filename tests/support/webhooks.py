@@ -15,13 +15,14 @@ TOKEN = "/services/T000/B000/secret-token"
 class Webhooks(http.server.ThreadingHTTPServer):
     """``with Webhooks() as server``: ``server.url``, and ``server.bodies`` and ``server.paths`` of what came, in order.
 
-    ``answer(handler)``: how it answers; ``over``: set when it ends.
+    ``answer(handler)``: how it answers; ``get(handler)``: how it answers what only asks; ``over``: set when it ends.
     """
 
     daemon_threads = True
 
     def __init__(self):
         self.bodies, self.paths, self.answer = [], [], lambda handler: handler.say(b'{"errcode": 0, "code": 0}')
+        self.get, self.authorizations = lambda handler: handler.say(b"{}"), []
         self.over = threading.Event()
         super().__init__(("127.0.0.1", 0), _Handler)
 
@@ -46,7 +47,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.server.answer(self)
 
     def do_GET(self):
-        self.say(b"{}")
+        self.server.paths.append(self.path)
+        self.server.authorizations.append(self.headers["Authorization"])
+        self.server.get(self)
 
     def say(self, content, status=200, **headers):
         self.send_response(status)

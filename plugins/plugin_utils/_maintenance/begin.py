@@ -265,6 +265,29 @@ class Beginning:
         if closed:
             raise NotDue(DEFERRED, closed)
 
+    def _wait_for_alerts(self) -> None:
+        """Return when no alert of the user's fires. Raise NotDue if one does for too long."""
+        clock = self._work.clock
+        told, when, looked = None, 0.0, clock.monotonic()
+        end = looked + self._policy.alerts_wait
+        while True:
+            alert = self._work.alert()
+            if alert is None:
+                return
+            now = clock.monotonic()
+            if now >= end:
+                raise NotDue(DEFERRED, "Not begun: %s. Run again when that has ended." % alert)
+            if now - looked >= LOOK:
+                # Another run may have begun with this very node.
+                self._check_due(self._log.look())
+                self._check_window()
+                looked = now
+            if alert != told or now - when >= TELL:
+                self._work.say("waits: %s" % alert)
+                told, when = alert, now
+            self._work.life.beat()
+            clock.sleep(min(LOOK, end - now))
+
     def _first_change(self, node: Object, view: View) -> Change:
         self._check_due(node)
         self._check_window()
@@ -303,6 +326,7 @@ class Beginning:
         soak = self._policy.node_soak if self._request.reason == maintenance_record.UPGRADE_REASON else 0
         told, when, looked, started = None, 0.0, None, clock.monotonic()
         while True:
+            self._wait_for_alerts()
             try:
                 why = self._slots.take(
                     self._request.node,

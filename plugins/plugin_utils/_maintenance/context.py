@@ -47,6 +47,8 @@ MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evi
 # They make what empties the node, and the user's own pod on it, of (cluster, beat, say).
 MakeDrain = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], Drain]
 MakeSmokePod = Callable[[AnyCluster, Callable[[], None], Callable[[str], None]], SmokePod]
+# It returns why no maintenance may begin now, as a clause, or None.
+Alerts = Callable[[], str | None]
 
 
 class Course(enum.Enum):
@@ -161,6 +163,7 @@ class MaintenancePolicy:
     window: Window = Window()  # when it may begin
     node_soak: int = 0  # seconds that the node before serves until an upgrade begins
     domain: tuple[str, int] = ("", 0)  # the label that says which nodes belong together, and how many of them at once; "": none
+    alerts_wait: int = 0  # seconds to wait for the end of an alert
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
@@ -179,6 +182,7 @@ class MaintenancePolicy:
             window=Window() if recovers else Window.of(settings["window"]),
             node_soak=settings["node_soak"],
             domain=("", 0) if recovers else (settings["domain"]["label"], settings["domain"]["max_parallel"]),
+            alerts_wait=0 if recovers else settings["alerts"]["wait"],
         )
 
 
@@ -198,6 +202,7 @@ class Work:
         clock: Clock,
         say: Callable[[str, float, str], None],
         smoke: MakeSmokePod | None = None,
+        alerts: Alerts | None = None,
     ) -> None:
         """As for Cycle."""
         self.request, self.policy, self.clock = request, policy, clock
@@ -212,6 +217,7 @@ class Work:
         self.host = HostSide(host, self.log, clock, self.say)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
+        self._alerts = alerts
         self.remembered = Remembered()
         # Of the record that was taken up, until its host has been compared with it; and what the host said then, if it answered.
         self.found_generation: int | None = None
@@ -428,6 +434,10 @@ class Work:
     def outside_window(self) -> str | None:
         """Why no maintenance may begin now, or None. By the clock of the cluster, which all controllers share."""
         return self.policy.window.refusal(self.clock.now())
+
+    def alert(self) -> str | None:
+        """The alert because of which no maintenance may begin now, as a clause, or None."""
+        return self._alerts() if self._alerts else None
 
     # --- writing ---
 

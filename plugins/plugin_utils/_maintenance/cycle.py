@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import problems, rollback_step, steps
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.begin import Beginning
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import (
+    Alerts,
     Course,
     MaintenancePolicy,
     MaintenanceRequest,
@@ -92,10 +93,12 @@ class Cycle:
         clock: Clock,
         say: Callable[[str, float, str], None],
         smoke: MakeSmokePod | None = None,
+        alerts: Alerts | None = None,
     ) -> None:
         """``cluster``: Cluster; ``host``: the port to its host; ``pods(cluster, beat, say)`` and ``smoke(cluster, beat,
-        say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock."""
-        self._work = Work(cluster, host, pods, request, policy, clock, say, smoke)
+        say)`` (or None) make the Drain and the SmokePod; ``say(step, seconds, sentence)``; ``clock``: as Clock; ``alerts``: as
+        FiringAlerts.refusal."""
+        self._work = Work(cluster, host, pods, request, policy, clock, say, smoke, alerts)
         self._log, self._request, self._beginning = self._work.log, request, Beginning(self._work)
 
     @property

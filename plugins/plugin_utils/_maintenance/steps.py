@@ -52,6 +52,9 @@ def cordon(work: Work) -> Outcome | None:
         closed = work.outside_window()
         if closed:
             raise OutsideWindow(closed)
+        alert = work.alert()
+        if alert:
+            raise OutsideWindow("Not cordoned: %s. Run again when that has ended." % alert)
         work.request.purpose.check_still_due(node)
         check_skip(node)
         # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's. One of ours whose

@@ -107,16 +107,26 @@ def _dictionary(name: str, option: spec_defaults.Option, value: Any) -> dict[str
 
 
 def _list(name: str, option: spec_defaults.Option, value: Any) -> list[Any]:
-    """Of dictionaries, or of choices; as JSON text from a command line."""
+    """Of dictionaries, of texts, or of choices; as JSON text from a command line."""
     try:
         entries = json.loads(value) if isinstance(value, str) else value
     except ValueError:
         entries = None
     if "choices" in option:
         return _choices(name, option["choices"], value if entries is None else entries)
+    if option["elements"] == "str":
+        return _texts(name, value if entries is None else entries)
     if isinstance(entries, str) or not isinstance(entries, Sequence):
         raise NpuError("%s is %r; it must be a list of mappings with %s" % (name, value, ", ".join(option["options"])))
     return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
+
+
+def _texts(name: str, value: Any) -> list[str]:
+    """Or a single one."""
+    found = [value] if isinstance(value, str) else value
+    if not isinstance(found, Sequence) or any(not isinstance(entry, str) or not entry for entry in found):
+        raise NpuError("%s is %r; it must be a list of texts" % (name, value))
+    return [str(entry) for entry in found]
 
 
 def _choices(name: str, choices: list[str], value: Any) -> list[str]:

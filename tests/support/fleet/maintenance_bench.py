@@ -45,6 +45,7 @@ class Bench:
         self.pods = pods or Pods(self.world)
         self.pods._world = self.world
         self.smoke = smoke
+        self.alerts = None  # what says why no maintenance may begin now
         self.cluster = FakeCluster  # made anew for each controller
         self.said = []
         self.told = []  # the seconds of each line
@@ -64,6 +65,7 @@ class Bench:
             self.world.clock,
             self._say,
             self.smoke,
+            self.alerts,
         ).run(until)
 
     def _check(self):

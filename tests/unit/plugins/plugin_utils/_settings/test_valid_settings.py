@@ -54,6 +54,8 @@ def test_strings_become_what_they_mean():
     assert (found["auto"], found["max_parallel"], found["max_failures"], found["reboot"]) == (True, 0, 2, {"timeout": 900})
     assert found["pod_deletion"] == {"force": True, "timeout": 5, "delete_empty_dir": False, "dra_drivers": "npu.huawei.com"}
     assert found["drain"] == dict(DRAIN, enable=False, timeout=60)
+    for names, meant in (("Ceph.*", ["Ceph.*"]), ('["a", "b{1,2}"]', ["a", "b{1,2}"])):
+        assert settings(alerts={"names": names})["alerts"]["names"] == meant
 
 
 @pytest.mark.parametrize(
@@ -81,6 +83,9 @@ def test_strings_become_what_they_mean():
         ("drain", [5], r"npu_upgrade_drain is \[5\]; it must be a mapping"),
         ("drain", {"timout": 5}, "npu_upgrade_drain has no 'timout'; it has enable, force, timeout, "),
         ("drain", {5: 5}, "npu_upgrade_drain has no '5'; it has "),
+        ("alerts", {"names": [5]}, r"npu_upgrade_alerts.names is \[5\]; it must be a list of texts"),
+        ("alerts", {"names": ["a", ""]}, "npu_upgrade_alerts.names is .*; it must be a list of texts"),
+        ("alerts", {"names": {"a": 1}}, "npu_upgrade_alerts.names is .*; it must be a list of texts"),
         ("reboot", {"timeout": "soon"}, "npu_upgrade_reboot.timeout is 'soon'; it must be a whole number, 0 or more"),
         ("parallel", 2, "npu_upgrade has no 'parallel'; it has .*, max_parallel, "),
     ],
