@@ -240,7 +240,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
         "devices_per_chip": view["devices_per_chip"] if view else 1,
-        "devices_expected": offers.get(family.get("resource"), 0) * (view["devices_per_chip"] if view else 1) if offers else None,
+        "devices_expected": _devices_expected(family.get("resource"), offers, view),
         "vnpus": {
             resource: {"wanted": count, "allocatable": view["allocatable"].get(resource, 0) if view else 0}
             for resource, count in offers.items()
@@ -260,6 +260,13 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
     told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
     row["reason"] = "; ".join(told) or None
     return row
+
+
+def _devices_expected(resource: str | None, offers: Mapping[str, int], view: View | None) -> int | None:
+    """None of a host that has not said which chips it has."""
+    if not resource or not offers:
+        return None
+    return offers.get(resource, 0) * (view["devices_per_chip"] if view else 1)
 
 
 def _write_told(facts: Facts) -> str | None:

@@ -39,4 +39,5 @@ class Gauge:
 
 
 def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+    """The third character that would need it is the line break, which is not printable."""
+    return text.replace("\\", "\\\\").replace('"', '\\"')
