@@ -25,7 +25,8 @@ class Gauge:
 
     def set(self, value: int, **labels: str) -> None:
         """Set the sample with these labels, which are cut and get no control characters."""
-        key = tuple((name, printable(str(text), _LONGEST)) for name, text in labels.items())
+        # Cut first: a label may have megabytes.
+        key = tuple((name, printable(text[: _LONGEST + 1], _LONGEST)) for name, text in labels.items())
         self._samples[key] = max(-_LARGEST, min(value, _LARGEST))
 
     def lines(self) -> Iterator[str]:

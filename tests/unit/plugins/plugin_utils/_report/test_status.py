@@ -382,13 +382,16 @@ def test_the_step_of_a_rollout_is_told(label, step, awaiting):
 
 
 def test_a_recovery_that_waits_for_its_approval_is_told():
-    wedge = {"since": "2026-11-23T09:00:00Z", "probes": 3, "reason": "npu-smi failed", "output": "", "boot_id": "boot-of-a"}
-    others = {"b%d" % number: node("b%d" % number, **INSTALLED) for number in range(20)}
-    nodes = {"a": node("a", annotations={"npuops.ascend/wedged": json.dumps(wedge)}, **INSTALLED), **others}
+    wedge = {"since": "2026-11-23T09:30:00Z", "probes": 3, "reason": "npu-smi failed", "output": "", "boot_id": "boot-of-a"}
+    wedged = {"npuops.ascend/wedged": json.dumps(wedge)}
+    nodes = {"b%d" % number: node("b%d" % number, **INSTALLED) for number in range(20)}
+    nodes["a"] = node("a", annotations=wedged, **INSTALLED)
     for auto, awaiting in ((False, "recovery"), (True, None)):
         params = {"hosts": [host(facts=dict(FACTS, uptime=9000))], "heal_settings": {"auto": auto}}
         views = report_status.node_views(nodes, [], NOW, heal_settings.plan(params, nodes.values(), NOW))
         assert report_status.rows(params["hosts"], views)[0]["awaiting_approval"] == awaiting
+    # Then no approval would help.
+    nodes["b0"] = node("b0", annotations=wedged, **INSTALLED)
     params["heal_settings"] = {"storm_percent": 1}
     storm = heal_settings.plan(params, nodes.values(), NOW)
     assert storm.storm and report_status.node_views(nodes, [], NOW, storm)["a"]["awaiting_approval"] is None
