@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import isolat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.halt import Halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import drift, fleet_metrics, metrics_file
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 
@@ -29,9 +30,11 @@ class ActionModule(HostsAction):
         "namespace": NAMESPACE,
         "heal_settings": {"type": "dict", "default": {}},
         "wait_timeout": {"type": "int", "default": 0},
+        "metrics_file": {"type": "path"},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
+        metrics_file.check(params["metrics_file"])
         cluster = kube_client.connect(params)
         look = functools.partial(_look, cluster, params)
         deadline = time.monotonic() + params["wait_timeout"]
@@ -40,8 +43,9 @@ class ActionModule(HostsAction):
             time.sleep(1)
             rows, storm = look()
         rollouts, told = rollout_view.read(cluster, params["namespace"], cluster.clock.now())
-        halted, told_halt = _halt(cluster, params["namespace"])
-        table = report_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + told_halt
+        halted, unknown = _halt(cluster, params["namespace"])
+        fleet = fleet_metrics.Fleet(rows, storm, halted, unknown is None, rollouts)
+        table = report_status.table(rows) + (["", "STORM: %s" % storm] if storm else []) + _told(halted, unknown)
         return {
             "fleet": rows,
             "storm": storm,
@@ -49,16 +53,34 @@ class ActionModule(HostsAction):
             "rollouts": rollouts,
             "table": table + (["", "Component rollouts:", *("  " + line for line in told)] if told else []),
             "problems": [report_status.line(row) for row in rows if row["host"] and not report_status.healthy(row)],
+            "drift": drift.lines(rows, storm, halted, unknown),
+            "unwritten": self._write(params["metrics_file"], fleet),
         }
 
+    def _write(self, path: str | None, fleet: fleet_metrics.Fleet) -> str | None:
+        """Why the metrics could not be written, or None. People get to see the table in any case."""
+        if path is None or self.check_mode:
+            return None
+        try:
+            metrics_file.write(path, fleet_metrics.text(fleet, time.time()))
+        except NpuError as exc:
+            return exc.message
+        return None
 
-def _halt(cluster: kube_client.Cluster, namespace: str) -> tuple[Halt | None, list[str]]:
-    """(the halt of the rollouts or None, lines for people)."""
+
+def _halt(cluster: kube_client.Cluster, namespace: str) -> tuple[Halt | None, str | None]:
+    """(the halt of the rollouts or None, why it is not known whether there is one)."""
     try:
-        halted = Slots(cluster, namespace, cluster.clock).view()["halted"]
+        return Slots(cluster, namespace, cluster.clock).view()["halted"], None
     except NpuError as exc:
-        return None, ["", "Whether rollouts are halted is unknown: %s" % one_line(exc.message)]
-    return halted, ["", "%s: %s" % (maintenance_halt.word(halted).upper(), maintenance_halt.text(halted))] if halted else []
+        return None, "Whether rollouts are halted is unknown: %s" % one_line(exc.message)
+
+
+def _told(halted: Halt | None, unknown: str | None) -> list[str]:
+    """Lines for people, an empty one before them."""
+    if unknown:
+        return ["", unknown]
+    return ["", "%s: %s" % (maintenance_halt.word(halted).upper(), maintenance_halt.text(halted))] if halted else []
 
 
 def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:

@@ -19,8 +19,18 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
-  - npuops.ascend.attributes.info_module
   - npuops.ascend.heal_settings
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The module changes nothing but the file O(metrics_file), which it does not write in check mode.
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+    details:
+      - O(metrics_file) is written each time, with a timestamp, which does not count as a change.
 options:
   hosts:
     description: The hosts, as P(npuops.ascend.npu_hosts#filter) returns them.
@@ -35,6 +45,11 @@ options:
     description: Maximum number of seconds to wait until every host is V(ready). Ends early if no state can improve by waiting.
     type: int
     default: 0
+  metrics_file:
+    description:
+      - A file on the controller to which the status is written as metrics, for the textfile collector of node_exporter. Its name
+        must end in C(.prom). It is replaced as a whole, and not written in check mode. C(docs/metrics.md) lists the metrics.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -106,6 +121,9 @@ fleet:
         - How many times the device plugin of the node offers each whole chip, as C(npu_device_plugin_share_count) says. V(1)
           without a device plugin.
       type: int
+    devices_expected:
+      description: How many devices of RV(fleet[].resource) the node should offer. V(none) if the host has not reported its chips.
+      type: int
     vnpus:
       description:
         - For each resource of virtual NPUs that the host has recorded, how many there should be (C(wanted)), and how many the
@@ -133,6 +151,14 @@ fleet:
     gate:
       description: The level at which the node must be accepted before pods are scheduled onto it. V(none) for nodes that serve.
       type: int
+    step:
+      description:
+        - The step of a maintenance that is due on the node, as its label C(npu.openfuyao.com/driver-upgrade-state) has it, such as
+          V(upgrade-failed). V(none) for a node that is up to date.
+      type: str
+    awaiting_approval:
+      description: What the node waits for an approval of, V(rollout) or V(recovery). V(none) if it does not wait.
+      type: str
     missing_chips:
       description: Which of the chips that the host had, or that C(npu_chips) demands, are missing. V(none) if none are.
       type: str
@@ -219,4 +245,15 @@ problems:
   returned: success
   type: list
   elements: str
+drift:
+  description:
+    - How the fleet differs from what it should be, as lines. First a summary, then RV(problems), a halt or pause of the rollouts,
+      and a storm. Empty if nothing is wrong.
+  returned: success
+  type: list
+  elements: str
+unwritten:
+  description: Why O(metrics_file) could not be written, V(none) if it was, or if it is not set.
+  returned: success
+  type: str
 """

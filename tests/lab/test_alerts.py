@@ -5,38 +5,43 @@
 
 from __future__ import annotations
 
-import pathlib
-import socket
 import subprocess
-import time
 
 import pytest
 import yaml
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.firing_alerts import FiringAlerts
 
-from support import dashboards, debian
-from support.paths import CHECKOUT
-from support.patience import PATIENCE
+from support import dashboards
+from support.promtool import RULES, program, rules_test
 
-RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
 HEALTH = 'npuops_node_agent_chip_health{npu="4", chip="0", bus_id="0000:81:00.0", health="%s", instance="npu-a"}'
 FAULT = (
     'npuops_node_agent_chip_fault_info{npu="4", chip="0", bus_id="0000:81:00.0", code="80E18402", level="%s", meaning="no spare rows",'
     ' instance="npu-a"}'
 )
 STATE = 'npuops_node_agent_driver_state{state="%s", instance="npu-a"}'
+HALTED = 'npuops_fleet_halted{kind="%s", instance="control"}'
+STEP = 'npuops_fleet_node_step{node="npu-a", step="%s", instance="control"}'
+SEEN = 'npuops_fleet_node_state{node="npu-a", state="%s", instance="control"}'
+HEALTHY = 'npuops_fleet_node_healthy{node="npu-a", instance="control"}'
+WAITS = 'npuops_fleet_node_awaiting_approval{node="npu-a", reason="rollout", instance="control"}'
+LOOKED = 'npuops_fleet_status_timestamp_seconds{instance="control"}'
+ALERTS = [
+    rule["alert"]
+    for group in yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"]
+    for rule in group["rules"]
+    if "alert" in rule
+]
 
 
 @pytest.fixture(scope="module")
-def promtool() -> pathlib.Path:
-    return debian.file("prometheus", "usr/bin/promtool")
+def promtool():
+    return program()
 
 
 @pytest.mark.core
 def test_rules_are_valid(promtool):
     result = subprocess.run([promtool, "check", "rules", RULES], capture_output=True, text=True, check=False)
-    assert result.returncode == 0 and "8 rules found" in result.stdout, result.stdout + result.stderr
+    assert result.returncode == 0 and f"{len(ALERTS) + 19} rules found" in result.stdout, result.stdout + result.stderr
 
 
 @pytest.mark.core
@@ -67,6 +72,13 @@ def test_the_dashboards_ask_what_prometheus_understands(promtool, tmp_path):
         ({'npuops_node_agent_chip_missing{bus_id="0000:c4:00.0", instance="npu-a"}': "1x60"}, "NpuChipMissing", "6m"),
         ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
         ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
+        ({HALTED % "upgrade": "1x60"}, "NpuRolloutHalted", "6m"),
+        ({HALTED % "rollback": "1x60"}, "NpuRolloutHalted", "6m"),
+        ({STEP % "upgrade-failed": "1x60"}, "NpuUpgradeFailed", "6m"),
+        ({WAITS: "1x300"}, "NpuApprovalWaiting", "241m"),
+        ({'npuops_fleet_storm{instance="control"}': "1x60"}, "NpuRecoveryStorm", "2m"),
+        ({SEEN % "no plugin": "1x90", HEALTHY: "0x90"}, "NpuNodeDrifted", "61m"),
+        ({LOOKED: "0x300"}, "NpuFleetStatusStale", "190m"),
     ],
 )
 def test_alert_fires(promtool, tmp_path, series, alert, after):
@@ -78,19 +90,38 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
 
 @pytest.mark.core
 @pytest.mark.parametrize(
-    "alert",
+    ("series", "alert", "fires", "ends"),
     [
-        "NpuDriverWedged",
-        "NpuDriverAbsent",
-        "NpuProbeStale",
-        "NpuChipUnhealthy",
-        "NpuChipFault",
-        "NpuChipMissing",
-        "NpuCdiSpecMismatch",
-        "NpuAgentCannotReport",
+        ({STATE % "suspended": "1x10 0x10"}, "NpuDriverWedged", "5m", "12m"),
+        ({HALTED % "upgrade": "1x10 0x10"}, "NpuRolloutHalted", "9m", "12m"),
+        # A node that was tried again, or whose step has another name: its series ends.
+        ({STEP % "upgrade-failed": "1x10 stale"}, "NpuUpgradeFailed", "9m", "12m"),
+        ({WAITS: "1x250 stale"}, "NpuApprovalWaiting", "245m", "252m"),
+        ({'npuops_fleet_storm{instance="control"}': "1x10 0x10"}, "NpuRecoveryStorm", "9m", "12m"),
+        ({SEEN % "wedged": "1x70 stale", SEEN % "ready": "_x70 1x10", HEALTHY: "0x70 1x10"}, "NpuNodeDrifted", "65m", "72m"),
+        ({LOOKED: "0x200 12000x10"}, "NpuFleetStatusStale", "190m", "202m"),
     ],
 )
-def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
+def test_alert_ends(promtool, tmp_path, series, alert, fires, ends):
+    tests = [firing(alert, fires, True), firing(alert, ends, False)]
+    result = rules_test(promtool, tmp_path, series, promql_expr_test=tests)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.core
+def test_a_maintenance_is_no_drift(promtool, tmp_path):
+    result = check(promtool, tmp_path, {SEEN % "maintenance": "1x200", HEALTHY: "0x200"}, "NpuNodeDrifted", "190m", False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+@pytest.mark.core
+def test_each_alert_is_tried():
+    (cases,) = [mark.args[1] for mark in test_alert_fires.pytestmark if mark.name == "parametrize"]
+    assert {alert for _series, alert, _after in cases} == set(ALERTS)
+
+
+@pytest.mark.core
+def test_silence_on_a_healthy_node(promtool, tmp_path):
     series = {
         STATE % "ready": "1x60",
         STATE % "suspended": "0x60",
@@ -102,8 +133,17 @@ def test_silence_on_a_healthy_node(promtool, tmp_path, alert):
         FAULT % "": "1x60",
         'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "1x60",
         'npuops_node_agent_report_pending{instance="npu-a"}': "0x60",
+        # A person has paused all rollouts, and a maintenance is under way.
+        HALTED % "pause": "1x60",
+        HALTED % "upgrade": "0x60",
+        'npuops_fleet_storm{instance="control"}': "0x60",
+        STEP % "drain-required": "1x60",
+        SEEN % "maintenance": "1x60",
+        HEALTHY: "0x60",
+        LOOKED: "0+60x60",
     }
-    result = check(promtool, tmp_path, series, alert, "50m", False)
+    silent = [{"expr": 'ALERTS{alertstate="firing"}', "eval_time": "50m", "exp_samples": []}]
+    result = rules_test(promtool, tmp_path, series, promql_expr_test=silent)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
@@ -140,62 +180,44 @@ def test_an_alert_about_a_chip_names_its_node_and_its_codes(promtool, tmp_path, 
     assert result.returncode == 0, result.stdout + result.stderr
 
 
-def check(promtool, directory, series, alert, after, fires) -> subprocess.CompletedProcess:
-    """promtool test rules: whether `alert` fires `after` some time."""
-    query = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
-    expected = [{"labels": "{}", "value": 1}] if fires else []
-    tests = [{"expr": query, "eval_time": after, "exp_samples": expected}]
-    return rules_test(promtool, directory, series, promql_expr_test=tests)
-
-
-def rules_test(promtool, directory, series, **tests) -> subprocess.CompletedProcess:
-    """promtool test rules with a sample of each of `series` in a minute."""
-    test = {
-        "rule_files": [str(RULES)],
-        "evaluation_interval": "1m",
-        "tests": [
-            {
-                "interval": "1m",
-                "input_series": [{"series": name, "values": values} for name, values in series.items()],
-                **tests,
-            }
-        ],
+@pytest.mark.core
+@pytest.mark.parametrize(
+    ("others", "names"),
+    [({}, "not known."), ({STEP % "upgrade-failed": "1x60"}, "npu-a.")],
+)
+def test_a_halt_names_the_nodes_that_failed(promtool, tmp_path, others, names):
+    annotations = {
+        "runbook_url": "https://github.com/npuops/ascend/blob/main/docs/metrics.md#npurollouthalted",
+        "summary": "The upgrade of the NPU drivers is halted",
+        "description": f"A node failed, and no further node is begun with. Nodes that failed: {names}"
+        " npuops.ascend.status shows the reason and how to continue.",
     }
-    file = directory / "test.yml"
-    file.write_text(yaml.safe_dump(test), encoding="utf-8")
-    return subprocess.run([promtool, "test", "rules", file], capture_output=True, text=True, check=False)
+    expected = {"exp_labels": {"kind": "upgrade", "instance": "control", "severity": "warning"}, "exp_annotations": annotations}
+    alerts = [{"eval_time": "6m", "alertname": "NpuRolloutHalted", "exp_alerts": [expected]}]
+    result = rules_test(promtool, tmp_path, {HALTED % "upgrade": "1x60", **others}, alert_rule_test=alerts)
+    assert result.returncode == 0, result.stdout + result.stderr
 
 
 @pytest.mark.core
-def test_a_real_prometheus_keeps_a_maintenance_from_beginning(tmp_path):
-    """npu_upgrade_alerts, asked of Prometheus itself."""
-    rules = [{"alert": name, "expr": "vector(1)", **more} for name, more in (("CephDown", {}), ("NotYet", {"for": "1h"}))]
-    (tmp_path / "rules.yml").write_text(
-        yaml.safe_dump({"groups": [{"name": "a", "interval": "1s", "rules": rules}]}), encoding="utf-8"
-    )
-    (tmp_path / "config.yml").write_text(yaml.safe_dump({"rule_files": ["rules.yml"]}), encoding="utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = "127.0.0.1:%d" % free.getsockname()[1]
-    command = [debian.file("prometheus", "usr/bin/prometheus"), f"--config.file={tmp_path}/config.yml"]
-    command += [f"--storage.tsdb.path={tmp_path}/data", f"--web.listen-address={address}"]
-    with open(tmp_path / "log", "wb") as log, subprocess.Popen(command, stdout=log, stderr=log) as server:
-        try:
+def test_a_storm_names_the_nodes_that_are_wedged(promtool, tmp_path):
+    series = {'npuops_fleet_storm{instance="control"}': "1x60", SEEN % "wedged": "1x60"}
+    annotations = {
+        "runbook_url": "https://github.com/npuops/ascend/blob/main/docs/metrics.md#npurecoverystorm",
+        "summary": "So many NPU nodes are wedged that none is recovered",
+        "description": "Nodes that are wedged: npu-a. The cause is probably not in the nodes. Find what they share before you allow"
+        " recoveries.",
+    }
+    expected = {"exp_labels": {"instance": "control", "severity": "critical"}, "exp_annotations": annotations}
+    alerts = [{"eval_time": "6m", "alertname": "NpuRecoveryStorm", "exp_alerts": [expected]}]
+    result = rules_test(promtool, tmp_path, series, alert_rule_test=alerts)
+    assert result.returncode == 0, result.stdout + result.stderr
 
-            def fires(*names):
-                try:
-                    return FiringAlerts(f"http://{address}", names).ask()
-                except NpuError as exc:
-                    assert "refused" in exc.message or "503" in exc.message, exc.message
-                    return None
 
-            end = time.monotonic() + PATIENCE
-            while fires("Ceph.*", "Other") != "the alert CephDown fires (npu_upgrade_alerts)":
-                assert time.monotonic() < end and server.poll() is None, (tmp_path / "log").read_text(encoding="utf-8")
-                time.sleep(0.2)
-            # One that is pending, a part of a name, and a quote in a name.
-            for name in ("NotYet", "Ceph", 'CephDown"\\d'):
-                assert FiringAlerts(f"http://{address}", [name]).refusal() is None, name
-            assert "it answers 400: " in str(FiringAlerts(f"http://{address}", ["a("]).refusal())
-        finally:
-            server.terminate()
+def check(promtool, directory, series, alert, after, fires) -> subprocess.CompletedProcess:
+    """promtool test rules: whether `alert` fires `after` some time."""
+    return rules_test(promtool, directory, series, promql_expr_test=[firing(alert, after, fires)])
+
+
+def firing(alert, after, fires) -> dict:
+    query = f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})'
+    return {"expr": query, "eval_time": after, "exp_samples": [{"labels": "{}", "value": 1}] if fires else []}

@@ -12,6 +12,8 @@ import re
 import pytest
 import yaml
 
+from support.fleet.metrics import samples
+
 NODES = ("npu-a", "npu-b", "npu-c", "cpu-a")
 NAMESPACE = "npu-operator"
 # Where it is about the cluster, one host is enough.
@@ -295,6 +297,7 @@ def test_status_writes_what_it_shows(lab, tmp_path, overriding):
         *overriding({"npu-b": {"ansible_host": "127.0.0.1", "ansible_port": 9}}),
         "--limit=npu-a,npu-b,cpu-a",
         npu_status_file=str(path),
+        npu_status_metrics_file=str(tmp_path / "fleet.prom"),
     )
     rows = {row["node"]: row for row in json.loads(path.read_text(encoding="utf-8"))["hosts"]}
     assert {name: row["state"] for name, row in rows.items()} == {
@@ -305,5 +308,12 @@ def test_status_writes_what_it_shows(lab, tmp_path, overriding):
     }
     assert (rows["npu-a"]["allocatable"], rows["npu-a"]["driver_loaded"], rows["npu-a"]["cdi"]) == (8, "25.5.0", "on")
     assert "the node is Ready" in rows["npu-b"]["reason"]
+    found = samples((tmp_path / "fleet.prom").read_text(encoding="utf-8"))
+    assert {key[1:]: value for key, value in found.items() if key[0] == "npuops_fleet_node_healthy"} == {
+        (("node", "npu-a"),): 1,
+        (("node", "npu-b"),): 0,
+        (("node", "cpu-a"),): 1,
+    }
+    assert found["npuops_fleet_node_devices_expected", ("node", "npu-a"), ("resource", "huawei.com/Ascend910")] == 8
     for name in NODES:
         assert re.search(rf"^\s*{name} ", result.stdout, re.MULTILINE), result.stdout

@@ -117,6 +117,10 @@ class HealPlan:
             told[entry.name] = ". ".join(text.rstrip(".") for text in parts if text)
         return told
 
+    def awaiting(self) -> set[str]:
+        """The nodes that only the approval of their reboot keeps from their recovery."""
+        return set() if self.storm else {entry.name for entry in self.entries if entry.verdict == maintenance_outcome.AWAITING}
+
     def table(self) -> list[str]:
         """Aligned lines, the heading first; below them why."""
         wedged = sum(entry.wedge is not None for entry in self.entries)

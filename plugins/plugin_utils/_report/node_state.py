@@ -23,6 +23,7 @@ READY, NO_CHIP, INVALID, DEGRADED = "ready", "no chip", "invalid", "degraded"
 NOT_READY, NO_AGENT, NO_PLUGIN = "not ready", "no agent", "no plugin"
 UNREACHABLE, ERROR, NO_NODE, BLOCKED, WEDGED = "unreachable", "failed", "no node", "blocked", "wedged"
 MAINTENANCE, NOT_INSTALLED = "maintenance", "not installed"
+UNKNOWN_HOST = "unknown"  # of an NPU node that no host of the run stands for
 _NOT_ACCEPTED = (FAIL, UNKNOWN)
 
 
@@ -195,3 +196,5 @@ _RULES = (
     Rule(DEGRADED, _offers_other, _other_offers),
     Rule(READY, lambda seen: True, _remarks),
 )
+# All that there are, each once.
+STATES = tuple(dict.fromkeys([*(rule.state for rule in _RULES), UNKNOWN_HOST]))

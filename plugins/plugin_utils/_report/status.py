@@ -30,6 +30,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._report import node_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report.node_state import Row, Seen, View
 
 _MOST_NAMES = 20  # of nodes that have the same details
+# What a node waits for an approval of.
+ROLLOUT, RECOVERY = "rollout", "recovery"
 
 _COLUMNS = (
     ("NODE", "node"),
@@ -57,11 +59,13 @@ def node_views(
     seconds since 1970; ``recovery``: a recovery_plan.HealPlan, to say what becomes of wedged nodes; ``unhealthy``: node -> phrases
     about pods on unhealthy devices; ``isolated``: the same about chips that are withheld until a person acts."""
     plugin, agent = _by_node(pods, component_names.DEVICE_PLUGINS.values()), _by_node(pods, [component_names.AGENT])
-    told = recovery.told() if recovery else {}
+    told, awaiting = (recovery.told(), recovery.awaiting()) if recovery else ({}, set())
     views = {name: _node_view(node, plugin.get(name), agent.get(name), now, told.get(name)) for name, node in nodes.items()}
     for name, view in views.items():
         view["unhealthy"] = list((unhealthy or {}).get(name, ()))
         view["isolated"] = list((isolated or {}).get(name, ()))
+        if name in awaiting:
+            view["awaiting_approval"] = RECOVERY
     return views
 
 
@@ -74,6 +78,7 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
     ready, why = kube_client.node_ready(node)
     wedge = wedged_annotation.of(node)
     labels = kube_client.labels(node)
+    step = maintenance_record.state(node)
     return {
         "ready": ready,
         "why": why,
@@ -87,6 +92,9 @@ def _node_view(node: Object, plugin_pod: Object | None, agent_pod: Object | None
         "chip": labels.get(kube_client.LABEL_CHIP),
         "present": kube_client.LABEL_PRESENT in labels,
         "maintenance": _maintenance_told(node, now),
+        # A person may have written anything into the label.
+        "step": step if step in maintenance_record.STEPS else None,
+        "awaiting_approval": ROLLOUT if step == maintenance_record.APPROVAL else None,
         "vnpu_change": kube_client.annotations(node).get(kube_client.ANNOTATION_VNPU_CHANGE),
         "allocatable": {
             name: count
@@ -232,6 +240,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "plugin": view["plugin"] if view else None,
         "allocatable": view["allocatable"].get(family.get("resource"), 0) if view else 0,
         "devices_per_chip": view["devices_per_chip"] if view else 1,
+        "devices_expected": _devices_expected(family.get("resource"), offers, view),
         "vnpus": {
             resource: {"wanted": count, "allocatable": view["allocatable"].get(resource, 0) if view else 0}
             for resource, count in offers.items()
@@ -244,11 +253,20 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
         "isolated_chips": view["isolated"] if view else [],
         "acceptance": view["acceptance"] if view else None,
         "gate": view["gate"] if view else None,
+        "step": view["step"] if view else None,
+        "awaiting_approval": view["awaiting_approval"] if view else None,
     }
     row["state"], row["reason"] = node_state.of(Seen(host, facts, row, view or {}))
     told = [text for text in (row["reason"], _write_told(facts), *(facts.get("notes") or [])) if text]
     row["reason"] = "; ".join(told) or None
     return row
+
+
+def _devices_expected(resource: str | None, offers: Mapping[str, int], view: View | None) -> int | None:
+    """None of a host that has not said which chips it has."""
+    if not resource or not offers:
+        return None
+    return offers.get(resource, 0) * (view["devices_per_chip"] if view else 1)
 
 
 def _write_told(facts: Facts) -> str | None:
@@ -279,6 +297,7 @@ def _foreign_row(name: str, view: View) -> Row:
         "plugin": view["plugin"],
         "allocatable": view["allocatable"].get(resource, 0),
         "devices_per_chip": view["devices_per_chip"],
+        "devices_expected": None,
         "vnpus": {},
         "missing_chips": None,
         "checks": [],
@@ -287,7 +306,9 @@ def _foreign_row(name: str, view: View) -> Row:
         "isolated_chips": view["isolated"],
         "acceptance": view["acceptance"],
         "gate": view["gate"],
-        "state": "unknown",
+        "step": view["step"],
+        "awaiting_approval": view["awaiting_approval"],
+        "state": node_state.UNKNOWN_HOST,
         "reason": "an NPU node that is not among the hosts of this run" + ("" if view["ready"] else "; " + view["why"]),
     }
 

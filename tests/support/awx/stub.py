@@ -507,6 +507,10 @@ class AwxStub:
             raise Refused(400, {"inventory": ["Job Template must provide 'inventory' or allow prompting for it."]})
 
     def _check_workflow_job_template_nodes(self, new):
+        self._check_answers(new)
+
+    def _check_answers(self, new):
+        """What workflow nodes and schedules answer to the survey of their template."""
         template = self.objects["job_templates"].get(new["unified_job_template"])
         if template is None:
             return
@@ -519,6 +523,7 @@ class AwxStub:
         problems = awx_rules.rrule_problems(new["rrule"])
         if problems:
             raise Refused(400, {"rrule": problems})
+        self._check_answers(new)
 
     def _kind_of(self, credential):
         return self.objects["credential_types"][self.objects["credentials"][credential]["credential_type"]]["kind"]

@@ -26,6 +26,8 @@ HOST = "cpu-a"  # reaches all pods
 PLACE = "/run/lab-monitoring"
 TEMPLATES = "/usr/share/prometheus/alertmanager"  # Debian's Alertmanager has this path in it
 RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
+# What a test may have scraped besides the lab's own programs. Without it, the target is down.
+SERVED = ("kube-state-metrics", "control-machine", "another-agent")
 # Serves what is in PLACE, and keeps each body that is sent to it, one in a line.
 _WEB = f"""
 import http.server
@@ -66,7 +68,8 @@ class Monitoring:
         return [alert for line in text.splitlines() if line for alert in json.loads(line)["alerts"]]
 
     def serve(self, name: str, text: str) -> None:
-        """Have these metrics scraped, too."""
+        """Have these metrics scraped, too. ``name``: one of SERVED."""
+        assert name in SERVED
         self._lab.ssh(HOST, f"printf %s {shlex.quote(text)} >{PLACE}/.new && mv {PLACE}/.new {PLACE}/{name}")
 
 
@@ -107,19 +110,18 @@ def _files(lab: Lab, namespace: str) -> dict[str, str]:
         if port and pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]:
             targets.append({"targets": [f"{pod['status']['podIP']}:{port}"], "labels": {"node": pod["spec"]["nodeName"]}})
     assert len(targets) >= 6, targets
-    # Nobody waits minutes here.
-    rules = re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8"))
+    # Nobody waits minutes here. The times that are recorded are too long by that.
+    rules = re.sub(r"interval: \d+m", "interval: 2s", re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8")))
     prometheus = {
         "global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "2s"},
         "rule_files": [f"{PLACE}/alerts.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["127.0.0.1:9093"]}]}]},
         "scrape_configs": [
             {"job_name": "npu", "static_configs": targets},
-            {
-                "job_name": "kube-state-metrics",
-                "metrics_path": "/kube-state-metrics",
-                "static_configs": [{"targets": ["127.0.0.1:9990"]}],
-            },
+            *(
+                {"job_name": name, "metrics_path": f"/{name}", "static_configs": [{"targets": ["127.0.0.1:9990"]}]}
+                for name in SERVED
+            ),
         ],
     }
     alertmanager = {

@@ -208,7 +208,9 @@ def test_all_of_it_is_there(scene):
         "shared vault",
     ]
     assert names("schedules") == [
-        prefix + name for prefix in ("Lab ", "NPU ") for name in ("heal every few minutes", "join every few minutes")
+        prefix + name
+        for prefix in ("Lab ", "NPU ")
+        for name in ("heal every few minutes", "join every few minutes", "status every hour")
     ]
 
 
@@ -338,12 +340,12 @@ UPGRADE, ROLLBACK = "rollout step upgrade", "rollout step rollback"
 TEMPLATES = {
     "plan": ("plan", {"npu_plan_fail": "true"}),
     "first-nodes": (UPGRADE, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
-    "first-nodes-failed": ("status", {"npu_status_expect_failure": "true"}),
+    "first-nodes-failed": ("status", {"npu_status_expect_failure": "true", "npu_status_strict": "false"}),
     "fleet": (UPGRADE, {"npu_upgrade_auto": "true"}),
-    "fleet-failed": ("status", {"npu_status_expect_failure": "true"}),
-    "status": ("status", {}),
+    "fleet-failed": ("status", {"npu_status_expect_failure": "true", "npu_status_strict": "false"}),
+    "status": ("status", {"npu_status_strict": "false"}),
     "rollback": (ROLLBACK, {"npu_upgrade_auto": "true", "npu_upgrade_clear_halt": "true"}),
-    "status-after-rollback": ("status", {}),
+    "status-after-rollback": ("status", {"npu_status_strict": "false"}),
 }
 APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollback": 86400}
 
@@ -490,9 +492,21 @@ def test_no_secret_is_shown(scene):
 
 def test_schedules_are_made_switched_off(scene):
     made = [body for method, path, body in scene["awx"].changes if path == "schedules"]
-    assert len(made) == 4
-    assert [body["enabled"] for body in made] == [False] * 4
+    assert len(made) == 6
+    assert [body["enabled"] for body in made] == [False] * 6
     assert all(awx_rules.rrule_problems(body["rrule"]) == [] for body in made)
+
+
+def test_a_scheduled_status_tells_drift(scene):
+    answers = {
+        name: scene["awx"].one("schedules", "NPU " + name)["extra_data"]
+        for name in ("heal every few minutes", "join every few minutes", "status every hour")
+    }
+    assert answers == {
+        "heal every few minutes": {},
+        "join every few minutes": {},
+        "status every hour": {"npu_status_strict": "true"},
+    }
 
 
 # --- check mode where there is nothing ---

@@ -11,8 +11,11 @@ import json
 import re
 
 import pytest
+import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import fleet_metrics
 
 from support import dashboards
+from support.fleet.metrics import fleet, row, samples
 from support.paths import CHECKOUT
 
 AGENT = CHECKOUT / "images" / "node-agent" / "npu_node_agent" / "metrics.py"
@@ -20,6 +23,7 @@ EXPORTER = CHECKOUT / "lab" / "sim" / "go" / "internal" / "exporter" / "testdata
 # Those of kube-state-metrics 2, and Prometheus' own.
 OTHERS = {"kube_node_status_condition", "kube_node_labels", "kube_node_spec_unschedulable", "ALERTS"}
 PAGE = (CHECKOUT / "docs" / "metrics.md").read_text(encoding="utf-8")
+RULES = CHECKOUT / "roles" / "npu_node_agent" / "files" / "alerts.yml"
 
 
 def names_of_the_agent():
@@ -35,6 +39,11 @@ def names_of_the_exporter():
         yield from path.read_text(encoding="utf-8").split()
 
 
+def names_of_the_fleet():
+    full = fleet(row("npu-a", step="upgrade-failed", awaiting_approval="rollout"))
+    return {name for name, *_labels in samples(fleet_metrics.text(full, 0))}
+
+
 @pytest.mark.parametrize("name", dashboards.NAMES)
 def test_they_are_written_from_the_list_of_panels(name):
     assert dashboards.written(name) == dashboards.file(name).read_text(encoding="utf-8"), "run make dashboards"
@@ -42,12 +51,21 @@ def test_they_are_written_from_the_list_of_panels(name):
 
 @pytest.mark.parametrize("name", dashboards.NAMES)
 def test_each_metric_exists(name):
-    known = {*names_of_the_agent(), *names_of_the_exporter(), *OTHERS}
+    known = {*names_of_the_agent(), *names_of_the_exporter(), *names_of_the_fleet(), *OTHERS}
     asked = set()
     for query in dashboards.queries(name):
         asked.update(re.findall(r"\b((?:npu|npuops|machine|container|kube)_\w+|ALERTS)\b(?=[{)\[ ]|$)", query))
     asked -= set(re.findall(r"\blabel_\w+", " ".join(dashboards.queries(name))))
     assert len(asked) > 4 and sorted(asked - known) == []
+
+
+@pytest.mark.parametrize(("name", "number"), [("fleet", 7), ("node", 0), ("rollout", 0)])
+def test_each_recorded_series_exists(name, number):
+    recorded = {
+        rule.get("record") for group in yaml.safe_load(RULES.read_text(encoding="utf-8"))["groups"] for rule in group["rules"]
+    }
+    asked = {series for query in dashboards.queries(name) for series in re.findall(r"\b(?:node|cluster):\w+:\w+", query)}
+    assert len(asked) == number and asked <= recorded
 
 
 @pytest.mark.parametrize("name", dashboards.NAMES)

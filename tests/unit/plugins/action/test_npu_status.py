@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 import types
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_status import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 
-from support.fleet import reports
+from support.fleet import metrics, reports
 from support.kube.eviction_stub import EvictionApi
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
@@ -27,12 +29,12 @@ def api(monkeypatch, tmp_path_factory):
         yield server
 
 
-def status(api):
+def status(api, check_mode=False, **given):
     spec = dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS)
-    checked = ArgumentSpecValidator(spec).validate({"hosts": [], "host": api.address, "api_key": "token"})
+    checked = ArgumentSpecValidator(spec).validate({"hosts": [], "host": api.address, "api_key": "token", **given})
     assert not checked.error_messages
     action = ActionModule.__new__(ActionModule)
-    action._task = types.SimpleNamespace(check_mode=False, diff=False)
+    action._task = types.SimpleNamespace(check_mode=check_mode, diff=False)
     action._display = types.SimpleNamespace(display=print)
     return action.act(checked.validated_parameters)
 
@@ -54,3 +56,38 @@ def test_a_lease_that_cannot_be_read_does_not_hide_the_fleet(api):
     lease(api, "[")
     result = status(api)
     assert result["halted"] is None and any("Whether rollouts are halted is unknown" in line for line in result["table"])
+    # For a run that nobody watches, it is one more thing to repair.
+    assert result["drift"][0].startswith("Whether rollouts are halted is unknown. ") and len(result["drift"]) == 2
+
+
+def test_a_halt_is_drift(api):
+    assert status(api)["drift"] == []
+    lease(api, json.dumps({"max": 1, "halted": reports.HALTED, "holders": {}}))
+    assert status(api)["drift"][0].startswith("Rollouts are halted. ")
+
+
+def test_the_metrics_are_written(api, tmp_path):
+    path = tmp_path / "npu.prom"
+    assert status(api, metrics_file=str(path))["unwritten"] is None
+    found = metrics.samples(path.read_text(encoding="utf-8"))
+    assert found["npuops_fleet_halted", ("kind", "upgrade")] == 0
+    assert abs(found[("npuops_fleet_status_timestamp_seconds",)] - time.time()) < 600
+    lease(api, "[")
+    status(api, metrics_file=str(path))
+    assert "npuops_fleet_halted" not in path.read_text(encoding="utf-8")
+
+
+def test_check_mode_writes_no_metrics(api, tmp_path):
+    assert status(api, check_mode=True, metrics_file=str(tmp_path / "npu.prom"))["unwritten"] is None
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_metrics_that_cannot_be_written_hide_nothing(api, tmp_path):
+    result = status(api, metrics_file=str(tmp_path / "missing" / "npu.prom"))
+    assert result["table"] and "could not be written to %s" % tmp_path in result["unwritten"]
+
+
+def test_a_name_that_is_no_file_of_metrics_is_refused_first(api, tmp_path):
+    with pytest.raises(NpuError, match="npu_status_metrics_file is "):
+        status(api, metrics_file=str(tmp_path / "npu.txt"))
+    assert api.requests == []

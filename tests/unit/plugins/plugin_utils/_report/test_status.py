@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import heal_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 from support.kube.field_owners import cordon_of
@@ -360,6 +361,49 @@ def test_npu_nodes_that_no_host_stands_for():
     result = report_status.rows([host()], report_status.node_views(nodes, [], NOW))
     assert [entry["node"] for entry in result] == ["a", "z"]
     assert (result[1]["state"], result[1]["allocatable"]) == ("unknown", 8)
+
+
+@pytest.mark.parametrize(
+    ("label", "step", "awaiting"),
+    [
+        (None, None, None),
+        ("upgrade-failed", "upgrade-failed", None),
+        ("approval-required", "approval-required", "rollout"),
+        # As a person may have written it.
+        ("anything", None, None),
+    ],
+)
+def test_the_step_of_a_rollout_is_told(label, step, awaiting):
+    labels = dict(INSTALLED["labels"], **({"npu.openfuyao.com/driver-upgrade-state": label} if label else {}))
+    found = row(labels=labels)
+    assert (found["step"], found["awaiting_approval"]) == (step, awaiting)
+    foreign = report_status.rows([], report_status.node_views({"a": node("a", labels=labels)}, [], NOW))[0]
+    assert (foreign["step"], foreign["awaiting_approval"]) == (step, awaiting)
+
+
+def test_a_recovery_that_waits_for_its_approval_is_told():
+    wedge = {"since": "2026-11-23T09:30:00Z", "probes": 3, "reason": "npu-smi failed", "output": "", "boot_id": "boot-of-a"}
+    wedged = {"npuops.ascend/wedged": json.dumps(wedge)}
+    nodes = {"b%d" % number: node("b%d" % number, **INSTALLED) for number in range(20)}
+    nodes["a"] = node("a", annotations=wedged, **INSTALLED)
+    for auto, awaiting in ((False, "recovery"), (True, None)):
+        params = {"hosts": [host(facts=dict(FACTS, uptime=9000))], "heal_settings": {"auto": auto}}
+        views = report_status.node_views(nodes, [], NOW, heal_settings.plan(params, nodes.values(), NOW))
+        assert report_status.rows(params["hosts"], views)[0]["awaiting_approval"] == awaiting
+    # Then no approval would help.
+    nodes["b0"] = node("b0", annotations=wedged, **INSTALLED)
+    params["heal_settings"] = {"storm_percent": 1}
+    storm = heal_settings.plan(params, nodes.values(), NOW)
+    assert storm.storm and report_status.node_views(nodes, [], NOW, storm)["a"]["awaiting_approval"] is None
+
+
+def test_how_many_devices_a_node_should_offer():
+    assert row()["devices_expected"] == 8
+    shares = plugin()
+    shares["spec"]["containers"] = [{"args": ["wait; exec device-plugin -logLevel=0 -shareDevCount=4"]}]
+    assert row(pods=[shares], allocatable="28")["devices_expected"] == 32
+    assert row(host(facts=None, unreachable=True))["devices_expected"] is None
+    assert row(host(facts=dict(FACTS, chip_count=0, family=None)))["devices_expected"] is None
 
 
 @pytest.mark.parametrize(("allocatable", "better"), [("8", False), ("0", True)])
