@@ -189,7 +189,7 @@ def awx():
 def test_all_of_it_is_there(scene):
     names = scene["awx"].names
     templates = [
-        "accept", "adopt", "heal", "install", "pause", "plan", "release", "resume", "rollback", ROLLBACK, UPGRADE, "status", "upgrade",
+        "accept", "adopt", "heal", "install", "join", "pause", "plan", "release", "resume", "rollback", ROLLBACK, UPGRADE, "status", "upgrade",
         "validate",
     ]  # fmt: skip
     assert names("organizations") == ["Default", "Platform", "Team B"]
@@ -235,7 +235,7 @@ def test_job_templates(scene, name):
     )
     assert (template["ask_limit_on_launch"], template["ask_variables_on_launch"]) == (True, False)
     # What an upgrade would do is said by plan.
-    assert template["ask_job_type_on_launch"] is (name in ("install", "adopt"))
+    assert template["ask_job_type_on_launch"] is (name in ("install", "join", "adopt"))
     assert template["survey_enabled"] is bool(SURVEYS[name])
     assert stub.linked("job_templates", "NPU " + name, "credentials") == ["NPU Kubernetes API", "NPU hosts", "NPU image registry"]
     assert stub.linked("job_templates", "NPU " + name, "labels") == ["npuops.ascend"]
@@ -431,7 +431,7 @@ SEE = {("read", name) for name in SURVEYS}
         ("Watchers", "teams", set()),
         ("Approvers", "teams", {("approval", "driver rollout")}),
         ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver rollout", "heal")}),
-        ("chen.wei", "users", {("execute", name) for name in ("install", "upgrade", "rollback")}),
+        ("chen.wei", "users", {("execute", name) for name in ("install", "join", "upgrade", "rollback")}),
     ],
 )
 def test_roles(scene, name, actors, more):
