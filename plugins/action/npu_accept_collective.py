@@ -61,5 +61,5 @@ class ActionModule(ClusterAction):
         try:
             return publication.publish(document, directory, connect, acceptance["boot_id"])
         except NpuError as exc:
-            lines = acceptance_document.lines(document)
+            lines = [*acceptance_document.lines(document), "  %s" % exc.message]
             return {"document": document, "path": None, "lines": lines, "problem": "%s. %s" % (lines[0], exc.message)}

@@ -93,7 +93,7 @@ class CollectiveApi(EvictionApi):
             status.update(phase="Succeeded")
         elif status["phase"] == "Running":
             peer = next((other for other in self.pods if self._is_peer(pod, other) or self._is_peer(other, pod)), None)
-            if peer is None:
+            if peer is None or not peer.get("status"):
                 return
             if name in self.bad or {name, node_of(peer)} in self.apart:
                 ended = {"name": "main", "state": {"terminated": {"exitCode": 1}}}
