@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which nodes are tested with which for a collective, and which of them is to blame if a pair fails."""
+"""Which nodes are tested with which for a collective, and which of them is faulty if a pair fails."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def pairs(names: Iterable[str]) -> list[Pair]:
 
 
 def again(tried: Sequence[Tried]) -> list[Pair]:
-    """Those that find out who is to blame: each node that has only failed with a node that has passed, if any has."""
+    """Those that find out which is faulty: each node that has only failed with a node that has passed, if any has."""
     good = passed(tried)
     used: collections.Counter[str] = collections.Counter()
     made: list[Pair] = []
@@ -90,7 +90,7 @@ def judged(node: str, tried: Sequence[Tried]) -> tuple[str, str]:
     whys = "; ".join("%s and %s: %s" % (*one.pair, one.why) for one in reversed(failed))
     if passed(tried) & {_other(one.pair, node) for one in failed}:
         return FAIL, "failed with each of its partners, and one of them passed with another node: %s" % whys
-    return FAIL, "the pair failed, and it is not known which of the two nodes is to blame: %s" % whys
+    return FAIL, "the pair failed, and it is not known which of the two nodes is faulty: %s" % whys
 
 
 def _other(pair: Pair, node: str) -> str:

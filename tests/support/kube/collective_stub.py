@@ -86,7 +86,7 @@ class CollectiveApi(EvictionApi):
     def _advance(self, pod):
         name, status = node_of(pod), pod.setdefault("status", {})
         if name in self.statuses:
-            pod["status"] = self.statuses[name]
+            pod["status"] = dict(self.statuses[name])
         elif not status:
             status.update(phase="Running", podIP=self.ip_of(name))
         elif name in self.alone:

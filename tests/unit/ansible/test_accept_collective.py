@@ -25,7 +25,7 @@ from support.paths import CHECKOUT
 from support.patience import PATIENCE
 
 SCHEMA = json.loads((CHECKOUT / "docs/accept.schema.json").read_text(encoding="utf-8"))
-BEGAN = "2026-11-26T10:00:00Z"
+BEGAN = "2020-02-02T10:00:00Z"
 
 
 class Site(CannedHosts):

@@ -65,7 +65,7 @@ def test_all_pass_and_an_odd_one_after_the_first(api, manifest):
     assert said == ["a and b: run the collective", "c and d: run the collective", "a and e: run the collective"]
 
 
-def test_the_guilty_node_is_named(api, manifest):
+def test_the_faulty_node_is_named(api, manifest):
     api.bad.add("d")
     found = check(api, fleet(api, manifest, "abcd"))
     assert {name: verdict for name, (verdict, *_rest) in found.items()} == {"a": "PASS", "b": "PASS", "c": "PASS", "d": "FAIL"}
@@ -79,7 +79,7 @@ def test_two_nodes_and_no_other_to_compare_with(api, manifest):
     found = check(api, fleet(api, manifest, "ab"))
     for name in "ab":
         verdict, seen, _advice = found[name]
-        assert verdict == "FAIL" and "not known which of the two nodes is to blame: a and b: rank" in seen
+        assert verdict == "FAIL" and "not known which of the two nodes is faulty: a and b: rank" in seen
         assert "main ended with 1" in seen
     assert len(api.pairs) == 1
 

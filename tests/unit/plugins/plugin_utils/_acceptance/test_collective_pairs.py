@@ -61,7 +61,7 @@ def test_what_is_told():
     )
     assert collective_pairs.judged("c", ended)[1] == "passed with d, a"
     assert collective_pairs.judged("b", tried("ab!"))[1] == (
-        "the pair failed, and it is not known which of the two nodes is to blame: a and b: it broke"
+        "the pair failed, and it is not known which of the two nodes is faulty: a and b: it broke"
     )
 
 

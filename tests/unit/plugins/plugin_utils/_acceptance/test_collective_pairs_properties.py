@@ -30,7 +30,7 @@ def run(pairs, fails, ended, ends):
 
 
 @given(st.data(), NAMES)
-def test_every_node_is_tested_and_the_guilty_are_named(data, names):
+def test_every_node_is_tested_and_the_faulty_are_named(data, names):
     bad = data.draw(st.sets(st.sampled_from(sorted(names)), max_size=5)) if names else set()
     ended = []
 
