@@ -124,9 +124,13 @@ def test_ignored(site):
 
 
 def test_check_mode(site):
+    left = smoke_pod.for_node(smoke_pod.read(MANIFEST), "a")
+    site.api.put(PODS, left)
     done = site.accept({name: site.host(name) for name in ("a", "b")}, "--check")
     assert done.returncode == 0 and site.api.created == [] and site.waiting == {"a", "b"} and site.written == {}, done.stdout
     assert not site.verdicts.exists()
+    # Nor does it remove what a killed run has left.
+    assert [pod["metadata"]["name"] for pod in site.api.pods] == [left["metadata"]["name"]]
 
 
 @pytest.mark.parametrize("content", [None, "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}"])
