@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import time
 from typing import Any
 
@@ -11,8 +13,15 @@ from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding, worst
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, sentence
-from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, node_use, on_node, smoke_pods
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
+    acceptance_document,
+    collective,
+    collective_nodes,
+    node_use,
+    publication,
+    smoke_pods,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
@@ -20,6 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
     AcceptanceResult,
     FinishedAcceptance,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.waiting_acceptances import CollectiveRequest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, smoke_pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -48,6 +58,7 @@ class ActionModule(ClusterAction):
         "directory": {"type": "path"},
         "toolbox": {"type": "path", "default": TOOLBOX},
         "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
+        "collective_pod": {"type": "path"},
         "settings": {"type": "dict", "default": {}},
         **DRIVER_OF_HOST,
     }
@@ -58,30 +69,28 @@ class ActionModule(ClusterAction):
         node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
         node_name.check(node)
         params = dict(params, level=level)
-        answer = None
+        answer = waits = None
         try:
             # Before hours of a diagnosis: a manifest that cannot be read.
-            manifest, obstacle = self._manifest(params), self._obstacle(params)
+            manifest, paired = self._manifest(params), self._collective_pod(params)
+            if paired:
+                self._remove_left(params, paired)
+            obstacle = self._obstacle(params)
             answer = self._answer(params, obstacle)
             if manifest and obstacle is None:
                 answer["result"]["findings"] += self._smoke_pods(params, manifest, answer["result"])
             document = acceptance_document.of_result(node, level, answer["result"], params["ignore"])
+            if paired and document["verdict"] not in acceptance_document.BAD:
+                waits = self._request(params)
         except (NpuError, AnsibleError) as exc:
             document = acceptance_document.without_result(node, level, rfc3339(time.time()), one_line(exc))
-        path = None
-        if params["directory"] and not self.check_mode:
-            path = acceptance_document.write(params["directory"], document)
-        lines = acceptance_document.lines(document)
-        problem = lines[0] if document["verdict"] in acceptance_document.BAD else None
-        if answer is not None and not self.check_mode:
-            try:
-                lines += on_node.write(self._connected(params), document, answer["boot_id"])
-            except kube_client.NoCredentials:
-                pass  # hosts can be accepted before there is a cluster
-            except NpuError as exc:
-                lines.append("  The verdict was not written to the Node: %s" % sentence(exc.message))
-                problem = problem or "%s. The verdict was not written to the Node: %s" % (lines[0], sentence(exc.message))
-        return {"document": document, "path": path, "lines": lines, "problem": problem}
+        boot_id = answer["boot_id"] if answer else None
+        if waits:
+            told = publication.publish(document, None, None, boot_id)
+        else:
+            directory, connect = (None, None) if self.check_mode else (params["directory"], lambda: self._connected(params))
+            told = publication.publish(document, directory, connect if answer else None, boot_id)
+        return {**told, "boot_id": boot_id, "collective": waits} if waits else told
 
     def _connected(self, params: dict[str, Any]) -> kube_client.Cluster:
         """The cluster, which is connected to when it is needed for the first time. Raises NpuError."""
@@ -103,6 +112,28 @@ class ActionModule(ClusterAction):
         """The user's own pod, if it is to run. Raises NpuError."""
         path = params["settings"].get("smoke_pod")
         return smoke_pod.load(path) if path and params["level"] >= smoke_pods.LEVEL and not self.check_mode else None
+
+    def _collective_pod(self, params: dict[str, Any]) -> Object | None:
+        """The user's own pod for pairs of nodes, if it is to run. Raises NpuError."""
+        path, wanted = params["collective_pod"], params["level"] >= collective_nodes.LEVEL and not self.check_mode
+        return collective.load(path) if path and wanted else None
+
+    def _remove_left(self, params: dict[str, Any], manifest: Object) -> None:
+        """The pod of a run that was killed: it uses the NPUs, which would keep the diagnosis from being started."""
+        with contextlib.suppress(NpuError):  # _obstacle asks the same API server, and tells
+            cluster = self._connected(params)
+            collective.remove_left(cluster, params["node"], manifest, Display().display, cluster.clock)
+
+    def _request(self, params: dict[str, Any]) -> CollectiveRequest:
+        """What npu_accept_collective needs to know of this host, besides the document. Raises NpuError."""
+        settings = valid_settings.settings("npu_upgrade", params["settings"])
+        return {
+            "pod": os.path.abspath(params["collective_pod"]),
+            "timeout": settings["smoke_timeout"],
+            "dra_drivers": sorted(drain_policy.DrainPolicy.of(pod_deletion=settings["pod_deletion"]).dra_drivers),
+            "ignored": collective_nodes.NAME in params["ignore"],
+            "directory": os.path.abspath(params["directory"]) if params["directory"] else None,
+        }
 
     def _smoke_pods(self, params: dict[str, Any], manifest: Object, result: AcceptanceResult) -> list[AcceptanceFinding]:
         """The finding of these pods; none if the node has not joined the cluster, or if its chips have failed already."""

@@ -18,7 +18,10 @@ description:
     cluster can be accepted.
   - With a level above 1, C(smoke_pod) in O(settings) and a node on which nothing has failed, also runs that pod on all chips of the
     node at once.
-  - Writes the verdict to the annotation C(npuops.ascend/acceptance) of the Node. If the Node has the taint
+  - With a level above 1 and O(collective_pod), and a verdict of V(PASS) or V(WARNING), writes neither the file nor the annotation,
+    and keeps the taint. M(npuops.ascend.npu_accept_collective) writes them when it has completed the document. A pod that a killed
+    run of that module has left on the node is removed first.
+  - Otherwise, writes the verdict to the annotation C(npuops.ascend/acceptance) of the Node. If the Node has the taint
     C(npuops.ascend/not-accepted), and the verdict is V(PASS) or V(WARNING) at the level that is the value of the taint, or at a
     higher one, the taint is removed.
   - Runs inside Ansible on the controller, for the host of the node. M(npuops.ascend.npu_accept) goes through the connection of that
@@ -69,14 +72,19 @@ options:
     type: str
     choices: ["off", warn, strict]
     default: strict
+  collective_pod:
+    description:
+      - The path on the controller of the manifest of a pod that M(npuops.ascend.npu_accept_collective) is to run on pairs of nodes.
+    type: path
   settings:
     description:
       - The settings of upgrades, as P(npuops.ascend.npu_settings#filter) returns them. They say which DRA drivers have NPUs, and
-        what the smoke pod is.
+        what the smoke pod is and how long it may take.
     type: dict
     default: {}
 seealso:
   - module: npuops.ascend.npu_accept
+  - module: npuops.ascend.npu_accept_collective
 """
 
 EXAMPLES = r"""
@@ -146,4 +154,29 @@ problem:
       V(none).
   returned: success
   type: str
+boot_id:
+  description: The boot ID of the host.
+  returned: if the acceptance waits for M(npuops.ascend.npu_accept_collective)
+  type: str
+collective:
+  description: What that module needs to know besides the document.
+  returned: if the acceptance waits for M(npuops.ascend.npu_accept_collective)
+  type: dict
+  contains:
+    pod:
+      description: Absolute path of the manifest.
+      type: str
+    timeout:
+      description: Seconds that the pods of a pair may take, V(0) for no limit.
+      type: int
+    dra_drivers:
+      description: The DRA drivers whose devices are NPUs.
+      type: list
+      elements: str
+    ignored:
+      description: Whether the collective does not count for the verdict.
+      type: bool
+    directory:
+      description: Absolute path of the directory for the document, V(none) if no file is written.
+      type: str
 """

@@ -69,6 +69,63 @@ def test_a_drained_node_is_accepted_as_the_output_says(lab, drained, tmp_path):
     assert [(entry["level"], entry["verdict"]) for entry in kept[:3]] == [(3, "FAIL"), (2, "PASS"), (2, "UNKNOWN")]
 
 
+# Rank 0 waits for the question of rank 1, and answers it.
+TALK = """
+if [ "$NODE_RANK" = 0 ]; then
+    exec nc -l -p "$MASTER_PORT" -e sh -c 'read question; [ "$question" = "question of $((NNODES - 1))" ] && echo answer'
+fi
+for attempt in $(seq 60); do
+    answer=$(exec 3<>"/dev/tcp/$MASTER_ADDR/$MASTER_PORT" && echo "question of $NODE_RANK" >&3 && cat <&3)
+    [ "$answer" = answer ] && exit 0
+    sleep 1
+done 2>/dev/null
+echo "no answer of $MASTER_ADDR"
+exit 1
+"""
+
+
+@pytest.fixture
+def two_drained(lab):
+    names = ("npu-a", "npu-b")
+    lab.kubectl("drain", *names, "--ignore-daemonsets", "--delete-emptydir-data")
+    yield names
+    lab.kubectl("uncordon", *names)
+
+
+def test_two_nodes_reach_each_other(lab, two_drained, tmp_path):
+    image = "{}/lab/test:lab".format(lab.variable("npu_driver_repository").split("/")[0])
+    container = {"name": "main", "image": image, "resources": {"limits": {"huawei.com/Ascend910": 1}}}
+    spec = {"containers": [dict(container, command=["/bin/bash", "-c", TALK])], "imagePullSecrets": [{"name": "lab-registry"}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "talk", "namespace": "default"}, "spec": spec}
+    manifest = tmp_path / "talk.json"
+    limit = "--limit=" + ",".join(two_drained)
+
+    def run(directory, **variables):
+        manifest.write_text(json.dumps(pod), encoding="utf-8")
+        answer = accept(lab, tmp_path / directory, limit, npu_accept_level=2, npu_accept_collective_pod=str(manifest), **variables)
+        assert not lab.pods("default", labelSelector="npuops.ascend/smoke-pod"), answer[0]
+        return answer
+
+    def found(documents):
+        return {
+            name: [(one["verdict"], one["seen"]) for one in document["findings"] if one["name"] == "collective"]
+            for name, document in documents.items()
+        }
+
+    told, status, documents = run("1")
+    assert status == 0 and "npu-a and npu-b: run the collective" in told, told
+    assert found(documents) == {"npu-a": [("PASS", "passed with npu-b")], "npu-b": [("PASS", "passed with npu-a")]}, told
+    # Rank 1 ends at once, and rank 0 is not waited for.
+    spec["containers"][0]["command"][2] = '[ "$NODE_RANK" = 0 ] && exec sleep 3600; echo EI0006; exit 7'
+    told, status, documents = run("2", npu_upgrade_smoke_timeout=3600)
+    assert status == 2, told
+    for ((verdict, seen),) in found(documents).values():
+        assert verdict == "FAIL" and "rank 1 on npu-b" in seen and "main ended with 7, its last line: EI0006" in seen, told
+        assert "npu-a and npu-b" in seen, told
+    last = json.loads(lab.node("npu-b")["metadata"]["annotations"]["npuops.ascend/acceptance"])
+    assert (last["verdict"], last["level"]) == ("FAIL", 2)
+
+
 POD = "waits-for-the-gate"
 
 

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, finding, worst
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import write_atomic
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceResult
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceFinding, AcceptanceResult
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data.waiting_acceptances import AcceptanceDocument, CountedFinding
 
 SCHEMA = 1
 # With these, a run fails.
@@ -40,6 +42,13 @@ def of_result(node: str, wanted: int, result: AcceptanceResult, ignored: list[st
     }
 
 
+def completed(document: AcceptanceDocument, found: AcceptanceFinding, ignored: bool, when: str) -> AcceptanceDocument:
+    """The document with another finding; ``when``: it was found, UTC, as 2026-11-26T10:00:00Z."""
+    findings: list[CountedFinding] = [*document["findings"], {**found, "ignored": ignored}]
+    verdict = worst([one for one in findings if not one["ignored"]])
+    return {**document, "findings": findings, "verdict": verdict, "ended": when}
+
+
 def without_result(node: str, wanted: int, when: str, why: str) -> dict[str, Any]:
     """The document of a node whose host told nothing; ``when``: UTC, as 2026-11-26T10:00:00Z; ``why``: a clause."""
     found = dict(finding("host", 1, UNKNOWN, why, "Run accept again when the host responds"), ignored=False)
@@ -57,7 +66,7 @@ def without_result(node: str, wanted: int, when: str, why: str) -> dict[str, Any
     }
 
 
-def lines(document: dict[str, Any]) -> list[str]:
+def lines(document: Mapping[str, Any]) -> list[str]:
     """What people read of it: one line for the node, and one for each check that has not passed."""
     known = ["%d chips" % document["chips"]] if document["chips"] else []
     known += ["%s %s" % (name, document[name]) for name in ("driver", "firmware") if document[name]]
@@ -71,7 +80,7 @@ def lines(document: dict[str, Any]) -> list[str]:
     return told
 
 
-def write(directory: str, document: dict[str, Any]) -> str:
+def write(directory: str, document: Mapping[str, Any]) -> str:
     """Write it to ``<node>-<time>.json``; returns the path. Raises NpuError."""
     name = "%s-%s.json" % (document["node"], "".join(letter for letter in document["ended"] if letter.isalnum()))
     path = os.path.join(os.path.abspath(directory), name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, finding
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import offered_npus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceFinding
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed, SmokePod
@@ -28,11 +29,11 @@ def check(
     pod may take, 0 = any number. Raises NpuError if the API server does not respond.
     """
     asked = npu_use.requests(manifest["spec"])
-    offered = {name: kube_client.allocatable(node, name) for name in asked}
-    lacking = ["%s (%d of %d)" % (name, offered[name], count) for name, count in asked.items() if offered[name] < count]
+    lacking = offered_npus.lacking(node, asked)
     if lacking:
-        seen = "not run, because the node does not offer what one asks for: %s" % ", ".join(lacking)
-        return finding(NAME, LEVEL, UNKNOWN, seen, "Run npuops.ascend.status, which says why, then run accept again")
+        seen = "not run, because the node does not offer what one asks for: %s" % lacking
+        return finding(NAME, LEVEL, UNKNOWN, seen, offered_npus.ADVICE)
+    offered = {name: kube_client.allocatable(node, name) for name in asked}
     number = max(1, min((min(offered[name], chips) // count for name, count in asked.items()), default=1))
     pods = [
         SmokePod(cluster, node["metadata"]["name"], manifest, timeout, lambda: None, say, clock, index)

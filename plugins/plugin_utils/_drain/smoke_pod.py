@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod_removal import PodRemoval
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
@@ -19,34 +20,36 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 
 LABEL = "npuops.ascend/smoke-pod"
-_POLL = 1.0
-_GONE_LIMIT = 60  # seconds
+POLL = 1.0  # seconds
+# What takes its time, pause by pause: after each step, its user pauses for POLL seconds.
+Steps = Generator[None, None, None]
+_Why = Generator[None, None, "str | None"]
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
-def read(text: str, namespace: str = "default") -> Object:
-    """The Pod of a manifest. Raises NpuError when there is not exactly one in it."""
+def read(text: str, namespace: str = "default", variable: str = "npu_upgrade_smoke_pod") -> Object:
+    """The Pod of a manifest that ``variable`` names. Raises NpuError when there is not exactly one in it."""
     objects = kube_objects.parse(text)
     if len(objects) != 1 or objects[0]["kind"] != "Pod" or not isinstance(objects[0].get("spec"), dict):
         kinds = ", ".join(str(item["kind"]) for item in objects) or "nothing"
-        raise NpuError("npu_upgrade_smoke_pod must be the manifest of one Pod; it contains %s" % kinds)
+        raise NpuError("%s must be the manifest of one Pod; it contains %s" % (variable, kinds))
     pod = objects[0]
     pod["metadata"].setdefault("namespace", namespace)
     return pod
 
 
-def load(path: str) -> Object:
-    """The Pod of the manifest in a file of the controller, which npu_upgrade_smoke_pod names. Raises NpuError."""
+def load(path: str, variable: str = "npu_upgrade_smoke_pod") -> Object:
+    """The Pod of the manifest in a file of the controller, which ``variable`` names. Raises NpuError."""
     try:
         with open(path, encoding="utf-8") as file:
-            return read(file.read())
+            return read(file.read(), variable=variable)
     except (OSError, UnicodeDecodeError) as exc:
-        raise NpuError("npu_upgrade_smoke_pod cannot be read: %s" % exc) from None
+        raise NpuError("%s cannot be read: %s" % (variable, exc)) from None
 
 
-def for_node(pod: Object, node: str, number: int = 0) -> Object:
+def for_node(pod: Object, node: str, number: int = 0, variables: Sequence[Object] = ()) -> Object:
     """The Pod as it runs on ``node`` (a name): nowhere else, in spite of a cordon or a gate, once. ``number``: of those that run
-    there at once."""
+    there at once; ``variables``: entries of env for all of its containers."""
     pod = copy.deepcopy(pod)
     metadata, spec = pod["metadata"], pod["spec"]
     key = hashlib.sha256(node.encode()).hexdigest()[:8]
@@ -61,6 +64,11 @@ def for_node(pod: Object, node: str, number: int = 0) -> Object:
     required["nodeSelectorTerms"] = [
         dict(term, matchFields=list(term.get("matchFields") or []) + [here]) for term in required.get("nodeSelectorTerms") or [{}]
     ]
+    ours = {variable["name"] for variable in variables}
+    for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])] if ours else []:
+        others = [entry for entry in container.get("env") or [] if entry.get("name") not in ours]
+        # First, because an entry can refer to those before it only.
+        container["env"] = [*copy.deepcopy(list(variables)), *others]
     return pod
 
 
@@ -79,16 +87,19 @@ class SmokePod:
         say: Callable[[str], None],
         clock: Clock,
         number: int = 0,
+        variables: Sequence[Object] = (),
+        called: str = "the smoke pod",
     ) -> None:
-        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number; ``number``: as for_node has
-        it."""
+        """``pod``: from ``read``; ``timeout``: seconds until it must have succeeded, 0 = any number; ``number``, ``variables``: as
+        for_node has them; ``called``: what it is in messages, before its name."""
         self._cluster, self._timeout, self._beat, self._say, self._clock = cluster, timeout, beat, say, clock
-        self._pod = for_node(pod, node, number)
+        self._pod = for_node(pod, node, number, variables)
         self._deadline = 0.0
+        self._seen: Object = self._pod
         self._namespace = self._pod["metadata"]["namespace"]
         self._collection = "/api/v1/namespaces/%s/pods" % self._namespace
         self._path = "%s/%s" % (self._collection, self._pod["metadata"]["name"])
-        self._label = "%s/%s" % (self._namespace, self._pod["metadata"]["name"])
+        self._label = "%s %s/%s" % (called, self._namespace, self._pod["metadata"]["name"])
 
     def run(self) -> None:
         """Run the pod to its end and remove it. Raises SmokeFailed with why it did not succeed."""
@@ -97,50 +108,82 @@ class SmokePod:
 
     def begin(self) -> None:
         """Create the pod. Raises SmokeFailed."""
-        # A run that died may have left one, started before the driver was in order.
-        why = self._removed()
-        if why:
-            raise SmokeFailed("the smoke pod %s of an earlier run %s" % (self._label, why))
-        why = self._create()
-        if why:
-            self.remove()
-            raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
-        self._deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
+        self._through(self.beginning())
 
     def end(self) -> None:
         """Wait until the pod that was begun has ended, and remove it. Raises SmokeFailed with why it did not succeed."""
-        why = self._wait()
-        self.remove()
-        if why:
-            raise SmokeFailed("the smoke pod %s %s" % (self._label, why))
+        self._through(self.ending())
 
     def remove(self) -> None:
         """Have no such pod, or say why it stays: it has ended, and keeps nobody."""
-        why = self._removed()
+        self._through(self.leaving())
+
+    def _through(self, steps: Steps) -> None:
+        for _pause in steps:
+            self._beat()
+            self._clock.sleep(POLL)
+
+    # The same step by step, for those who have several pods at once.
+
+    def beginning(self, since: float | None = None) -> Steps:
+        """``since``: from when its time counts, by the clock; None is when it has been created."""
+        # A run that died may have left one, started before the driver was in order.
+        why = yield from self._removed()
         if why:
-            self._say("the smoke pod %s stays: it %s" % (self._label, why))
+            raise self.failure("of an earlier run %s" % why)
+        why = yield from self._created()
+        if why:
+            yield from self.leaving()
+            raise self.failure(why)
+        self._deadline = (self._clock.monotonic() if since is None else since) + kube_retry.limit(self._timeout)
 
-    def _removed(self) -> str | None:
+    def succeeding(self) -> Steps:
+        """Wait until it has succeeded. It is not removed."""
+        why = yield from self._outcome()
+        if why:
+            raise self.failure(why)
+
+    def ending(self) -> Steps:
+        why = yield from self._outcome()
+        yield from self.leaving()
+        if why:
+            raise self.failure(why)
+
+    def leaving(self) -> Steps:
+        why = yield from self._removed()
+        if why:
+            self._say("%s stays: it %s" % (self._label, why))
+
+    def delete(self) -> None:
+        """Have it deleted, without waiting for anything: for a run that ends."""
+        try:
+            self._cluster.without_retries.request("delete", self._path)
+        except kube_client.NotFound:
+            pass
+        except NpuError as exc:
+            self._say("%s stays: it cannot be removed: %s" % (self._label, exc.message))
+
+    def failure(self, why: str) -> SmokeFailed:
+        """That it failed; ``why``: what it does, as a phrase."""
+        return SmokeFailed("%s %s" % (self._label, why))
+
+    @property
+    def address(self) -> object:
+        """Its IP address, as the kubelet of its node tells it; None before that. Nobody has checked it."""
+        return (self._seen.get("status") or {}).get("podIP")
+
+    def state(self) -> str:
+        """What it does, as a phrase."""
+        return self._why(self._seen)
+
+    def _removed(self) -> _Why:
         """None when there is no such pod any more; else what it does instead, after a minute at most."""
-        deadline = self._clock.monotonic() + _GONE_LIMIT
-        told, why = False, None
-        while self._clock.monotonic() < deadline:
-            try:
-                if self._cluster.get(self._path) is None:
-                    return None
-                if not told:
-                    self._cluster.request("delete", self._path)
-                    told, why = True, None
-            except kube_client.NotFound:
-                return None
-            except kube_client.Failing as exc:
-                why = exc.message
-            except kube_client.Refused as exc:
-                return "cannot be removed: " + exc.message
-            self._pause()
-        return "cannot be removed: " + why if why else "still exists %d s after it was deleted" % _GONE_LIMIT
+        removal = PodRemoval(self._cluster, self._path, self._clock)
+        while not removal.over():
+            yield
+        return removal.why
 
-    def _create(self) -> str | None:
+    def _created(self) -> _Why:
         """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         while True:
@@ -152,13 +195,9 @@ class SmokePod:
             except kube_client.Refused as exc:
                 if not isinstance(exc, kube_client.Failing) or self._clock.monotonic() >= deadline:
                     return "cannot be created: " + exc.message
-            self._pause()
+            yield
 
-    def _pause(self) -> None:
-        self._beat()
-        self._clock.sleep(_POLL)
-
-    def _wait(self) -> str | None:
+    def _outcome(self) -> _Why:
         """None when it succeeded, else why not."""
         pulls = kube_daemonsets.Pulls(self._clock.monotonic)
         while True:
@@ -167,10 +206,11 @@ class SmokePod:
             except kube_client.Failing as exc:
                 if self._clock.monotonic() >= self._deadline:
                     return "cannot be looked at: " + exc.message
-                self._pause()
+                yield
                 continue
             if pod is None:
                 return "was deleted while it ran"
+            self._seen = pod
             phase = pod.get("status", {}).get("phase")
             if phase == "Succeeded":
                 return None
@@ -180,7 +220,7 @@ class SmokePod:
                 return self._why(pod)
             if self._clock.monotonic() >= self._deadline:
                 return "did not succeed within %d s: it %s" % (self._timeout, self._why(pod))
-            self._pause()
+            yield
 
     def _why(self, pod: Object) -> str:
         """Why it is not through, from its states, Events and last log line."""

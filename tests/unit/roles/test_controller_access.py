@@ -6,14 +6,26 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 import pytest
 import yaml
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
+    collective,
+    collective_nodes,
+    collective_pairs,
+    collective_runs,
+)
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import install_permissions, stack_checks
 
+from support.fleet.fake_fleet import Clock
+from support.kube.collective_stub import MANIFEST as REDUCE
+from support.kube.collective_stub import CollectiveApi
 from support.kube.manifests import AGENT, CLUSTERD, EXPORTER, NODED, OPERATOR, PLUGIN, ROLES, VOLCANO, render_all
 
 NAMESPACE = "npu-operator"
@@ -212,6 +224,40 @@ def test_no_way_to_more_rights(granted_all):
             assert "*" not in rule["verbs"] + rule["resources"] + rule["apiGroups"]
             assert not {"escalate", "bind", "impersonate"} & set(rule["verbs"])
             assert not {"secrets", "pods/exec", "serviceaccounts/token", "nodes/exec"} & set(rule["resources"])
+
+
+def test_a_collective_asks_for_nothing_that_is_not_granted(granted):
+    """Accept finds out who takes part, and runs the pods of pairs; one of them fails, and says why."""
+    request = {"pod": "reduce.yml", "timeout": 60, "dra_drivers": ["npu.huawei.com"], "ignored": False, "directory": None}
+    asked = set()
+    with CollectiveApi() as api:
+        for name in "abcd":
+            api.node(name)
+        api.bad.add("d")
+        acceptances = [
+            {"host": name, "boot_id": "boot-of-" + name, "document": {"node": name, "verdict": "PASS"}, "request": request}
+            for name in "abcd"
+        ]
+        cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+        groups, _others = collective_nodes.of(cluster, acceptances, lambda _path: smoke_pod.read(REDUCE))
+        (group,) = groups
+        tried = []
+        collective_runs.run(
+            collective_pairs.pairs(group.timeouts),
+            lambda pair: collective.Collective(cluster, pair, group.manifest, 60, print, Clock()),
+            tried,
+            Clock(),
+        )
+        for method, path in api.requests:
+            found = re.fullmatch(r"/api/v1(?:/namespaces/([^/]+))?/([a-z]+)(?:/([^/]+)(?:/([a-z]+))?)?", path)
+            if found:
+                namespace, resource, name, part = found.groups()
+                verb = {"POST": "create", "DELETE": "delete", "GET": "get" if name else "list"}[method]
+                asked.add((verb, resource + ("/" + part if part else ""), "", namespace, name))
+    assert {(verb, resource) for verb, resource, *_where in asked} >= {
+        ("get", "nodes"), ("list", "pods"), ("create", "pods"), ("get", "pods"), ("delete", "pods"), ("get", "pods/log"),
+    }  # fmt: skip
+    assert [entry for entry in asked if not granted.allows(*entry)] == []
 
 
 def test_the_documented_rights_are_those_of_the_manifests(granted_all):
