@@ -147,6 +147,41 @@ def test_silence_on_a_healthy_node(promtool, tmp_path):
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_a_day_of_32_nodes_in_order_is_silent(promtool, tmp_path):
+    """One after the other is upgraded: for two minutes in maintenance, for five without an agent, and two more until its driver serves."""
+    day = 24 * 60
+    series = {"npuops_fleet_storm": f"0x{day}", 'npuops_fleet_rollout_halted{kind="upgrade"}': f"0x{day}"}
+    series["npuops_fleet_status_timestamp_seconds"] = " ".join(f"{3600 * hour}x59" for hour in range(24))
+    for number in range(32):
+        before = 10 + 40 * number
+        after = day - before - 9
+
+        def of(name, *values, **labels):
+            labels = {"node": f"npu-{number}", "instance": f"10.0.0.{number}:9461", "job": "npu", **labels}  # noqa: B023
+            text = ", ".join(f'{label}="{value}"' for label, value in labels.items())
+            key = f"npuops_node_agent_{name}{{{text}}}"
+            lengths = (before, 2, 5, 2, after)  # noqa: B023
+            series[key] = " ".join(
+                f"_x{length}" if value is None else f"{value}x{length - 1}" for value, length in zip(values, lengths, strict=True)
+            )
+
+        of("driver_state", 1, 0, None, 0, 1, state="ready")
+        of("driver_state", 0, 1, None, 0, 0, state="maintenance")
+        of("driver_state", 0, 0, None, 1, 0, state="absent")
+        of("driver_state", 0, 0, None, 0, 0, state="suspended")
+        of("cdi_spec_valid", 1, 1, None, 0, 1)
+        of("report_pending", 0, 0, None, 1, 0)
+        of("chips_expected", 8, 8, None, 8, 8)
+        for chip in range(2):
+            of("chip_health", 1, 1, None, None, 1, npu=str(chip), chip="0", bus_id=f"0000:8{chip}:00.0", health="OK")
+        # Each probe succeeds: the time of the last one is now.
+        key = f'npuops_node_agent_probe_last_success_timestamp_seconds{{node="npu-{number}", instance="10.0.0.{number}:9461", job="npu"}}'
+        series[key] = f"0+60x{before + 1} _x7 {60 * (before + 9)}+60x{after}"
+    ever = {"expr": 'sum by (alertname) (count_over_time(ALERTS{alertstate="firing"}[1d]))', "eval_time": f"{day}m"}
+    result = rules_test(promtool, tmp_path, series, promql_expr_test=[{**ever, "exp_samples": []}])
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 @pytest.mark.core
 @pytest.mark.parametrize(
     "series, codes",
