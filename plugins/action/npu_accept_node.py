@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from ansible.errors import AnsibleError
@@ -18,12 +19,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
     acceptance_document,
     collective,
     collective_nodes,
+    left_pods,
     node_use,
     publication,
     smoke_pods,
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interruptible import Interruptible
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
     AcceptanceFinding,
     AcceptanceResult,
@@ -73,8 +76,7 @@ class ActionModule(ClusterAction):
         try:
             # Before hours of a diagnosis: a manifest that cannot be read.
             manifest, paired = self._manifest(params), self._collective_pod(params)
-            if paired:
-                self._remove_left(params, paired)
+            self._remove_left(params, [pod for pod in (manifest, paired) if pod])
             obstacle = self._obstacle(params)
             answer = self._answer(params, obstacle)
             if manifest and obstacle is None:
@@ -118,11 +120,11 @@ class ActionModule(ClusterAction):
         path, wanted = params["collective_pod"], params["level"] >= collective_nodes.LEVEL and not self.check_mode
         return collective.load(path) if path and wanted else None
 
-    def _remove_left(self, params: dict[str, Any], manifest: Object) -> None:
-        """The pod of a run that was killed: it uses the NPUs, which would keep the diagnosis from being started."""
+    def _remove_left(self, params: dict[str, Any], manifests: Sequence[Object]) -> None:
         with contextlib.suppress(NpuError):  # _obstacle asks the same API server, and tells
-            cluster = self._connected(params)
-            collective.remove_left(cluster, params["node"], manifest, Display().display, cluster.clock)
+            cluster = self._connected(params) if manifests else None
+            if cluster:
+                left_pods.remove(cluster, params["node"], manifests, Display().display, cluster.clock)
 
     def _request(self, params: dict[str, Any]) -> CollectiveRequest:
         """What npu_accept_collective needs to know of this host, besides the document. Raises NpuError."""
@@ -142,12 +144,13 @@ class ActionModule(ClusterAction):
             return []
         timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
         try:
-            cluster = kube_retry.RetryingCluster.of(self._connected(params), Display().warning)
-            node = cluster.get("/api/v1/nodes/" + params["node"])
-            if node is None:
-                return []
-            Display().display("%s: runs smoke pods" % params["node"])
-            return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, Display().display, cluster.clock)]
+            with Interruptible() as clock:
+                cluster = kube_retry.RetryingCluster(self._connected(params), Display().warning, clock)
+                node = cluster.get("/api/v1/nodes/" + params["node"])
+                if node is None:
+                    return []
+                Display().display("%s: runs smoke pods" % params["node"])
+                return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, Display().display, clock)]
         except kube_client.NoCredentials:
             return []
         except NpuError as exc:

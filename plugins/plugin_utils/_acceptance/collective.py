@@ -31,11 +31,6 @@ def load(path: str) -> Object:
     return smoke_pod.load(path, VARIABLE)
 
 
-def remove_left(cluster: AnyCluster, node: str, manifest: Object, say: Callable[[str], None], clock: Clock) -> None:
-    """Remove the pod that a killed run has left on a node. Raises NpuError if the API server does not respond."""
-    SmokePod(cluster, node, manifest, 0, lambda: None, say, clock).remove()
-
-
 class Collective:
     """That of one pair.
 

@@ -25,6 +25,8 @@ def reason(cluster: AnyCluster, node: str, dra_drivers: Collection[str]) -> str 
         found = cluster.request("get", "/api/v1/nodes/" + node)
     except kube_client.NotFound:
         return None
+    if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(found):
+        return "not run, because the node is in maintenance. Run accept again when that has ended"
     if not (found.get("spec") or {}).get("unschedulable") and acceptance_gate.level(found) is None:
         return (
             "not run, because pods can be scheduled onto the node. Run kubectl drain %s --ignore-daemonsets, then run accept "

@@ -57,7 +57,7 @@ def _run(pods: Sequence[SmokePod]) -> list[str]:
             _succeeds(pod.end, failed)
     except BaseException:
         for pod in begun:
-            pod.remove()
+            pod.delete()
         raise
     return failed
 

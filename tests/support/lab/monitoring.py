@@ -100,7 +100,7 @@ def monitoring(lab: Lab, namespace: str) -> Iterator[Monitoring]:
 
 def _stop(lab: Lab) -> None:
     units = " ".join(f"lab-{unit}" for unit in _UNITS)
-    lab.ssh(HOST, f"systemctl stop {units} 2>/dev/null; rm -rf {PLACE} {TEMPLATES}")
+    lab.ssh(HOST, f"systemctl stop {units} 2>/dev/null; rm -rf {PLACE} {TEMPLATES.rpartition('/')[0]}")
 
 
 def _files(lab: Lab, namespace: str) -> dict[str, str]:

@@ -118,12 +118,12 @@ func (n *Node) Report(all, unhealthy, used []string) error {
 	if err != nil {
 		return err
 	}
-	data := cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": "",
+	name := "mindx-dl-deviceinfo-" + n.name
+	data := cluster.Object{"DeviceInfoCfg": string(text), "ManuallySeparateNPU": n.separated(name),
 		"Description": "Chips of the node; to take one back after a repair, remove it from ManuallySeparateNPU."}
 	if !release.Is73() {
 		data["UpgradeFaultReason"] = "{}"
 	}
-	name := "mindx-dl-deviceinfo-" + n.name
 	err = n.createOrUpdate("/api/v1/namespaces/kube-system/configmaps", name, cluster.Object{
 		"apiVersion": "v1", "kind": "ConfigMap",
 		"metadata": cluster.Object{"name": name, "namespace": "kube-system",
@@ -134,6 +134,17 @@ func (n *Node) Report(all, unhealthy, used []string) error {
 		n.last, n.when = key, time.Now()
 	}
 	return err
+}
+
+// separated are the chips that are withheld until a person edits the ConfigMap.
+func (n *Node) separated(name string) string {
+	found, err := n.api.Get("/api/v1/namespaces/kube-system/configmaps/" + name)
+	if err != nil {
+		return ""
+	}
+	data, _ := found["data"].(map[string]any)
+	chips, _ := data["ManuallySeparateNPU"].(string)
+	return chips
 }
 
 func (n *Node) createOrUpdate(collection, name string, object cluster.Object) error {

@@ -208,13 +208,6 @@ def test_refused(api):
     assert "cannot be created: " in run(api)
 
 
-def test_a_node_that_a_killed_run_has_left_a_pod_on(api, cluster):
-    manifest = smoke_pod.read(MANIFEST)
-    api.put(PODS, smoke_pod.for_node(manifest, "npu-a"), smoke_pod.for_node(manifest, "npu-b"))
-    collective.remove_left(cluster, "npu-a", manifest, print, Clock())
-    assert [node_of(pod) for pod in api.pods] == ["npu-b"]
-
-
 def test_what_is_no_manifest(tmp_path):
     with pytest.raises(NpuError, match="npu_accept_collective_pod cannot be read"):
         collective.load(str(tmp_path / "missing.yml"))

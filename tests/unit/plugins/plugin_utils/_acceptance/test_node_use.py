@@ -37,6 +37,11 @@ def test_a_drained_node(api):
     assert reason(api) is None
 
 
+def test_a_node_in_maintenance(api):
+    api.put("/api/v1/nodes", node("npu-a", unschedulable=True, annotations={"npuops.ascend/maintenance": "{}"}))
+    assert reason(api) == "not run, because the node is in maintenance. Run accept again when that has ended"
+
+
 def test_a_pod_that_uses_npus(api):
     api.put("/api/v1/nodes", node("npu-a", unschedulable=True))
     api.put(PODS, pod("train", "npu-a", npus=1))
