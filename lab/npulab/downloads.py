@@ -193,6 +193,7 @@ def _download(url: str, target: Path, most_bytes: int, most_seconds: float, step
                 file.write(piece)
                 step.note = f"downloading Kubernetes {total >> 20} of {length >> 20} MiB"
     except urllib.error.HTTPError as error:
+        error.close()
         raise Unusable(f"{url}: HTTP status {error.code}") from None
     except (OSError, ValueError, http.client.HTTPException) as error:  # URLError is an OSError
         raise Unusable(f"{url}: {getattr(error, 'reason', None) or error or type(error).__name__}") from None

@@ -79,6 +79,7 @@ def _answers(lab: Lab, name: str, address: str) -> bool:
         with urllib.request.urlopen(f"http://{address}/v2/", timeout=2):
             return True
     except urllib.error.HTTPError as exc:
+        exc.close()
         return exc.code == 401
     except OSError:
         return False

@@ -152,10 +152,12 @@ class Package:
         return limit - left
 
     def _copy_hard_link(self, target, member, place):
-        source = os.path.join(target, self._normal(member.linkname))
-        # A link above it would lead anywhere.
-        if os.path.realpath(source) != os.path.join(os.path.realpath(target), self._normal(member.linkname)):
-            raise self._leads_out(member.name, member.linkname)
+        source = target
+        for name in self._normal(member.linkname).split("/"):
+            source = os.path.join(source, name)
+            # It, or one above it, would lead anywhere.
+            if os.path.islink(source):
+                raise self._leads_out(member.name, member.linkname)
         with image_files.opened(source) as stream:
             return _write(place, stream, os.fstat(stream.fileno()).st_mode, os.path.getsize(source))
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypedDict
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import VERDICTS
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema as data_schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceFinding, Moment, Word
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import Misfit, listing, number, one_of, text
 
@@ -29,7 +29,7 @@ class AcceptanceDocument(TypedDict):
     """docs/accept.schema.json."""
 
     schema: Annotated[int, number(1, 1)]
-    node: Annotated[str, text(253, schema.NODE_NAME, "the name of a Node")]
+    node: Annotated[str, text(253, data_schema.NODE_NAME, "the name of a Node")]
     level: Annotated[int, number(1, 3)]
     verdict: Annotated[str, one_of(*VERDICTS)]
     began: Moment
@@ -37,7 +37,7 @@ class AcceptanceDocument(TypedDict):
     driver: Word | None
     firmware: Word | None
     chips: Annotated[int, number(0, 1024)]
-    findings: Annotated[list[CountedFinding], listing(schema.of(CountedFinding), 300)]
+    findings: Annotated[list[CountedFinding], listing(data_schema.of(CountedFinding), 300)]
 
 
 class CollectiveRequest(TypedDict):
@@ -45,7 +45,7 @@ class CollectiveRequest(TypedDict):
 
     pod: _Path  # the manifest
     timeout: Annotated[int, number()]  # seconds, 0 for no limit
-    dra_drivers: Annotated[list[Word], listing(schema.of(Word), 64)]  # those whose devices are NPUs
+    dra_drivers: Annotated[list[Word], listing(data_schema.of(Word), 64)]  # those whose devices are NPUs
     ignored: bool  # whether the collective does not count
     directory: _Path | None  # of documents
 
@@ -59,7 +59,7 @@ class WaitingAcceptance(TypedDict):
     request: CollectiveRequest
 
 
-_ACCEPTANCES = listing(schema.of(WaitingAcceptance), 10000)
+_ACCEPTANCES = listing(data_schema.of(WaitingAcceptance), 10000)
 
 
 def read(value: Any) -> list[WaitingAcceptance]:

@@ -26,7 +26,8 @@ FLEET = {
 HOSTS = dict.fromkeys(("a", "b"), {"ansible_connection": "local"})
 
 
-def status(directory, fleet=FLEET, facts=({"npu": {}},), **variables):
+def status(directory, fleet=None, facts=({"npu": {}},), **variables):
+    fleet = fleet or FLEET
     scripted = Scripted(directory, {"npu_facts": {"a": [{"npu": {}}], "*": list(facts)}, "npu_status": {"*": [fleet]}})
     given = {"npu_status_file": str(directory / "fleet.json"), **variables}
     done = scripted.run("npuops.ascend.status", HOSTS, "-e", json.dumps(given))

@@ -202,7 +202,8 @@ END = bytes(1024)
         ),
         ([bz2.compress(header("f", 0, tarfile.REGTYPE) + END)] + [ZEROS] * 64, "after the end of its archive"),
         ([bz2.compress(header("f", 2**30, tarfile.REGTYPE))] + [ZEROS] * 64 + [bz2.compress(END)], "content has more than"),
-        ([bz2.compress(header("n", -512, tarfile.REGTYPE) + END)], "negative size"),
+        # Python 3.14 itself does not go backwards.
+        ([bz2.compress(header("n", -512, tarfile.REGTYPE) + END)], "negative size|damaged: invalid offset"),
         ([bz2.compress(header("n", -(2**40), LINK) + END)], "negative size"),
         ([bz2.compress(with_nul() + END)], "an invalid path"),
     ],

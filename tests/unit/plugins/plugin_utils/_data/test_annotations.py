@@ -96,7 +96,7 @@ def test_a_record_of_ours_and_one_with_more_in_it():
 
 
 def test_what_is_nested_without_end():
-    with pytest.raises(NpuError, match="it is nested too deeply"):
+    with pytest.raises(NpuError, match="it is nested too deeply|it is not JSON"):
         maintenance_record.decode(a_node(record='{"run":' * 10000))
     assert wedged_annotation.of(a_node(wedged="[" * 100000)).reason.endswith("...")
 

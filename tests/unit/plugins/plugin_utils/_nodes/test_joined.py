@@ -15,8 +15,8 @@ from support.kube.stub import node
 SET_UP = {"npuops.ascend/chip": "910b"}
 
 
-def gated(level, labels=SET_UP, last=None):
-    made = node("a", labels=labels, annotations={ANNOTATION: last} if last else {})
+def gated(level, labels=None, last=None):
+    made = node("a", labels=SET_UP if labels is None else labels, annotations={ANNOTATION: last} if last else {})
     made["spec"]["taints"] = [{"key": TAINT, "value": str(level), "effect": "NoSchedule"}]
     return made
 
