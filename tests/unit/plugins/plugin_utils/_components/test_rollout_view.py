@@ -186,6 +186,6 @@ def test_the_module_shows_it(api):
     interrupted(api)
     validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
     checked = validator.validate({"hosts": [], "host": api.address, "api_key": "token"})
-    result = ActionModule.act(None, checked.validated_parameters)
+    result = ActionModule.__new__(ActionModule).act(checked.validated_parameters)
     assert result["table"][-3:-1] == ["", "Component rollouts:"]
     assert result["table"][-1] == "  " + result["rollouts"][0]["text"] and result["rollouts"][0]["image"] == NEW
