@@ -28,7 +28,6 @@ class ActionModule(ClusterAction):
     """See the documentation of the module npu_accept_collective."""
 
     ARGUMENTS = {"acceptances": {"type": "list", "elements": "dict", "required": True}}
-    _cluster: kube_client.Cluster | None = None
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         acceptances = waiting_acceptances.read(params["acceptances"])
@@ -44,12 +43,6 @@ class ActionModule(ClusterAction):
             except NpuError as exc:
                 return collective_check.not_run(acceptances, exc.message)
             return collective_check.findings(cluster, acceptances, _display.display, clock)
-
-    def _connected(self, params: dict[str, Any]) -> kube_client.Cluster:
-        """The cluster, which is connected to when it is needed for the first time. Raises NpuError."""
-        if self._cluster is None:
-            self._cluster = kube_client.connect(params)
-        return self._cluster
 
     def _completed(self, params: dict[str, Any], acceptance: WaitingAcceptance, findings: Findings) -> dict[str, Any]:
         """One acceptance after its end; a document that cannot be written is not the end of the others."""

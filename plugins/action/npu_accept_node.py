@@ -13,7 +13,7 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding, worst
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD, UNKNOWN, finding, worst
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
     acceptance_document,
@@ -66,7 +66,6 @@ class ActionModule(ClusterAction):
         **DRIVER_OF_HOST,
     }
     _requires_connection = True
-    _cluster: kube_client.Cluster | None = None
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         node, level = params["node"], valid_settings.of_variable("npu_accept_level", params["level"])
@@ -82,7 +81,7 @@ class ActionModule(ClusterAction):
             if manifest and obstacle is None:
                 answer["result"]["findings"] += self._smoke_pods(params, manifest, answer["result"])
             document = acceptance_document.of_result(node, level, answer["result"], params["ignore"])
-            if paired and document["verdict"] not in acceptance_document.BAD:
+            if paired and document["verdict"] not in BAD:
                 waits = self._request(params)
         except (NpuError, AnsibleError) as exc:
             document = acceptance_document.without_result(node, level, rfc3339(time.time()), one_line(exc))
@@ -93,12 +92,6 @@ class ActionModule(ClusterAction):
             directory, connect = (None, None) if self.check_mode else (params["directory"], lambda: self._connected(params))
             told = publication.publish(document, directory, connect if answer else None, boot_id)
         return {**told, "boot_id": boot_id, "collective": waits} if waits else told
-
-    def _connected(self, params: dict[str, Any]) -> kube_client.Cluster:
-        """The cluster, which is connected to when it is needed for the first time. Raises NpuError."""
-        if self._cluster is None:
-            self._cluster = kube_client.connect(params)
-        return self._cluster
 
     def _obstacle(self, params: dict[str, Any]) -> str | None:
         """Why the chips of the node must not be loaded, as a clause; only the cluster knows."""
@@ -140,7 +133,7 @@ class ActionModule(ClusterAction):
     def _smoke_pods(self, params: dict[str, Any], manifest: Object, result: AcceptanceResult) -> list[AcceptanceFinding]:
         """The finding of these pods; none if the node has not joined the cluster, or if its chips have failed already."""
         counted = [found for found in result["findings"] if found["name"] not in params["ignore"]]
-        if not result["chips"] or worst(counted) in acceptance_document.BAD:
+        if not result["chips"] or worst(counted) in BAD:
             return []
         timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
         try:

@@ -10,6 +10,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import joined as node_joined
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 
 _MOST_TOLD = 20
 
@@ -20,7 +21,7 @@ class ActionModule(HostsAction):
     ARGUMENTS = {"hosts": HOSTS}
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        hosts = [(host["name"], (host.get("config") or {}).get("node_name") or host["name"]) for host in params["hosts"]]
+        hosts = [(host["name"], node_name.of_host(host)) for host in params["hosts"]]
         found = node_joined.of(hosts, kube_client.connect(params).nodes())
         accept = [{"host": host, "level": level} for host, level in found.accept.items()]
         return {"install": found.install, "accept": accept, "lines": _lines(found)}

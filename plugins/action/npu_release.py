@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.release import OUTCOME, Order, Releasing, run_of
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
@@ -37,7 +38,7 @@ class ActionModule(HostsAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
-        names = [(host.get("config") or {}).get("node_name") or host["name"] for host in params["hosts"]]
+        names = [node_name.of_host(host) for host in params["hosts"]]
         order = Order(person(job_of(self._task_vars, os.environ)), params["reason"].strip() or "no reason given", params["force"])
         alive = _alive(cluster, params, names)
         seen = slots.view()
@@ -52,7 +53,7 @@ class ActionModule(HostsAction):
                 problems.append("%s was not released: %s" % (name, sentence(exc.message)))
         lines = lines or ["No maintenance has left anything on %s." % (", ".join(names) if len(names) <= 4 else "these nodes")]
         if seen["halted"]:
-            lines.append("%s: %s" % (maintenance_halt.word(seen["halted"]).upper(), maintenance_halt.text(seen["halted"])))
+            lines.append(maintenance_halt.line(seen["halted"]))
         return {"changed": bool(released), "released": released, "lines": lines + problems, "problems": problems}
 
 

@@ -80,7 +80,7 @@ def _told(halted: Halt | None, unknown: str | None) -> list[str]:
     """Lines for people, an empty one before them."""
     if unknown:
         return ["", unknown]
-    return ["", "%s: %s" % (maintenance_halt.word(halted).upper(), maintenance_halt.text(halted))] if halted else []
+    return ["", maintenance_halt.line(halted)] if halted else []
 
 
 def _look(cluster: kube_client.Cluster, params: dict[str, Any]) -> tuple[list[dict[str, Any]], str | None]:

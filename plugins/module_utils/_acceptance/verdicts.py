@@ -11,6 +11,8 @@ LEVELS = (1, 2, 3)
 PASS, WARNING, UNKNOWN, FAIL = "PASS", "WARNING", "UNKNOWN", "FAIL"
 # The best one first. What could not be found out weighs more than a warning: nothing vouches for the node.
 VERDICTS = (PASS, WARNING, UNKNOWN, FAIL)
+# With these, a node is not accepted.
+BAD = (FAIL, UNKNOWN)
 _MOST = 2000  # characters
 
 

@@ -10,15 +10,13 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, finding, worst
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import PASS, UNKNOWN, finding, worst
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import write_atomic
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceFinding, AcceptanceResult
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.waiting_acceptances import AcceptanceDocument, CountedFinding
 
 SCHEMA = 1
-# With these, a run fails.
-BAD = (FAIL, UNKNOWN)
 
 
 def of_result(node: str, wanted: int, result: AcceptanceResult, ignored: list[str]) -> dict[str, Any]:

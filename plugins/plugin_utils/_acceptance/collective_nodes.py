@@ -8,10 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import UNKNOWN, finding
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD, UNKNOWN, finding
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
-    acceptance_document,
     collective,
     node_use,
     offered_npus,
@@ -50,7 +49,7 @@ def of(cluster: AnyCluster, acceptances: Iterable[WaitingAcceptance], load: Load
         # The verdict on another host is not written to the Node, either, which says so.
         if node is None or kube_client.boot_id(node) != acceptance["boot_id"]:
             continue
-        if acceptance["document"]["verdict"] in acceptance_document.BAD:
+        if acceptance["document"]["verdict"] in BAD:
             continue
         try:
             manifest = load(path)

@@ -9,8 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
@@ -52,7 +52,7 @@ def _check_host(node: Object, boot_id: str | None) -> None:
 
 def _is_accepted(node: Object, document: Mapping[str, Any]) -> bool:
     wanted = acceptance_gate.level(node)
-    return wanted is not None and document["level"] >= wanted and document["verdict"] not in acceptance_document.BAD
+    return wanted is not None and document["level"] >= wanted and document["verdict"] not in BAD
 
 
 def _patch(node: Object, document: Mapping[str, Any], spec: Mapping[str, Any]) -> Object:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, on_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -24,7 +25,7 @@ def publish(document: Mapping[str, Any], directory: str | None, connect: Connect
     """
     path = acceptance_document.write(directory, document) if directory else None
     lines = acceptance_document.lines(document)
-    problem = lines[0] if document["verdict"] in acceptance_document.BAD else None
+    problem = lines[0] if document["verdict"] in BAD else None
     if connect is not None:
         try:
             lines += on_node.write(connect(), document, boot_id)

@@ -37,6 +37,7 @@ class ClusterAction(ActionBase):
     ARGUMENTS: dict[str, Any] = {}
     _requires_connection = False
     _task_vars: dict[str, Any] = {}
+    _cluster: kube_client.Cluster | None = None
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         self._task_vars = task_vars or {}
@@ -56,6 +57,12 @@ class ClusterAction(ActionBase):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         raise NotImplementedError
+
+    def _connected(self, params: dict[str, Any]) -> kube_client.Cluster:
+        """The cluster, which is connected to when it is needed for the first time. Raises NpuError."""
+        if self._cluster is None:
+            self._cluster = kube_client.connect(params)
+        return self._cluster
 
     @property
     def check_mode(self) -> bool:

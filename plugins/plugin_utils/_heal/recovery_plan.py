@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outcome as maintenance_outcome
@@ -162,7 +163,7 @@ def make(
 ) -> HealPlan:
     """The HealPlan. ``hosts``: as the filter npu_hosts makes them, with or without facts; ``nodes``: Node objects by name;
     ``max_parallel``: that of upgrades."""
-    by_node = {(host.get("config") or {}).get("node_name") or host["name"]: host for host in hosts}
+    by_node = {node_name.of_host(host): host for host in hosts}
     entries, twins = [], node_identity.twins(nodes)
     for name in sorted(nodes):
         node, host = nodes[name], by_node.get(name)

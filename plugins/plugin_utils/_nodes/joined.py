@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -51,6 +52,6 @@ def _obstacle(node: Object, new: bool, level: int | None) -> str | None:
     if new and (node.get("spec") or {}).get("unschedulable"):
         return "is cordoned; it is set up when it is uncordoned"
     last = acceptance_gate.last(node)
-    if not new and level is not None and level > _REPEATED and last is not None and last["level"] >= level:
+    if not new and level is not None and level > _REPEATED and last and last["level"] >= level and last["verdict"] in BAD:
         return "was not accepted at level %d: %s. Run npuops.ascend.accept when it is repaired" % (last["level"], last["verdict"])
     return None

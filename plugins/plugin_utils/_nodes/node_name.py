@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import NODE_NAME
@@ -17,3 +19,10 @@ def check(name: str) -> None:
     """Raise NpuError unless ``name`` may be the name of a Node."""
     if not _NAME.fullmatch(name):
         raise NpuError("%r is not a valid name for a Node. Set npu_node_name for this host in the inventory" % name)
+
+
+def of_host(host: Mapping[str, Any]) -> str:
+    """The name of the Node of a host: npu_node_name, or else the name of the host. Not checked."""
+    # As it is: a str of it would lose the mark of data from outside.
+    name: str = (host.get("config") or {}).get("node_name") or host["name"]
+    return name

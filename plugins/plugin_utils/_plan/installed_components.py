@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, wanted_components
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import lines as plan_lines
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import checks as preflight_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import install_permissions, stack_checks
@@ -75,7 +76,7 @@ def _of_others(nodes: Mapping[str, Object], hosts: Sequence[AskedHost], known: S
     """A component's DaemonSet is one for all nodes; a run with --limit is not to change nodes that it leaves out."""
     if not known:
         return "no NPU host answered"
-    mine = {(host["config"].get("node_name") or host["name"]) for host in hosts}
+    mine = {node_name.of_host(host) for host in hosts}
     others = [name for name, node in nodes.items() if name not in mine and kube_client.LABEL_PRESENT in kube_client.labels(node)]
     return "this run leaves out %s, and components change on all nodes or on none" % plan_lines.some(others) if others else None
 

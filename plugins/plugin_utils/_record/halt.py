@@ -114,3 +114,8 @@ def ways_out(halted: Halt) -> str:
     else:
         told = "After fixing this, continue with: %s" % this_run.again(playbook, clear)
     return told if of_rollback(halted) else "%s. To go back instead: %s" % (told, this_run.again("rollback"))
+
+
+def line(halted: Halt) -> str:
+    """What people read of it below a table."""
+    return "%s: %s" % (word(halted).upper(), text(halted))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, UNKNOWN
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
@@ -24,7 +24,6 @@ NOT_READY, NO_AGENT, NO_PLUGIN = "not ready", "no agent", "no plugin"
 UNREACHABLE, ERROR, NO_NODE, BLOCKED, WEDGED = "unreachable", "failed", "no node", "blocked", "wedged"
 MAINTENANCE, NOT_INSTALLED = "maintenance", "not installed"
 UNKNOWN_HOST = "unknown"  # of an NPU node that no host of the run stands for
-_NOT_ACCEPTED = (FAIL, UNKNOWN)
 
 
 class Seen(NamedTuple):
@@ -153,7 +152,7 @@ def _remarks_of(row: Row, view: View) -> Iterator[str]:
 
 def _acceptance(view: View) -> Iterator[str]:
     last = view["acceptance"]
-    if last and last["verdict"] in _NOT_ACCEPTED:
+    if last and last["verdict"] in BAD:
         yield "%(verdict)s at level %(level)d of npuops.ascend.accept (%(ended)s)" % last
     if view["gate"]:
         yield "pods wait until npuops.ascend.accept has accepted it at level %d" % view["gate"]

@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate, missing_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate, missing_chips, node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
@@ -221,7 +221,7 @@ def _cell(row: Row, key: str) -> str:
 def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
     facts = host.get("facts") or Facts()
     family = facts.get("family") or {}
-    node = (host.get("config") or {}).get("node_name") or host["name"]
+    node = node_name.of_host(host)
     view = views.get(node)
     offers = node_offers.of(facts)
     row = {

@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate, node_name
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
@@ -72,7 +72,7 @@ class Leaving:
         adopted_from: Mapping[str, list[str]],
     ) -> None:
         self.name: str = host["name"]
-        self.node_name: str = (host.get("config") or {}).get("node_name") or self.name
+        self.node_name = node_name.of_host(host)
         self.node = nodes.get(self.node_name)
         self.pods = pods.get(self.node_name, [])
         self.unknown = unknown.get(self.node_name, [])

@@ -47,6 +47,7 @@ def being_deleted():
         (gated(2), False, 2, ""),
         (gated(2, last=verdict(1, "PASS")), False, 2, ""),
         (gated(3, last=verdict(2)), False, 3, ""),
+        (gated(2, last=verdict(2, "PASS")), False, 2, ""),
         (
             gated(2, last=verdict(3)),
             False,
