@@ -31,7 +31,7 @@ def check(entry: PlannedNode, node: Object, target: dict[str, Any], plan: PlanCo
         entry.reasons.append("it has no driver of npuops.ascend; run npuops.ascend.install first")
     if vnpu_pause.is_paused(node):
         entry.reasons.append("its virtual NPUs are being changed; if no install is running, run npuops.ascend.install first")
-    _check_health(entry)
+    _check_health(entry, node)
     _check_space(entry, target, plan.contents)
     _check_support(entry, node, target, lookups)
     rollout_firmware.check(entry, target, settings)
@@ -70,8 +70,8 @@ def check(entry: PlannedNode, node: Object, target: dict[str, Any], plan: PlanCo
         )
 
 
-def _check_health(entry: PlannedNode) -> None:
-    """An upgrade of a host that is ill would look as if the new driver were to blame."""
+def _check_health(entry: PlannedNode, node: Object) -> None:
+    """An upgrade of a host that is ill would look as if the new driver were to blame; but where no driver worked, one has to be tried."""
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return
@@ -84,7 +84,7 @@ def _check_health(entry: PlannedNode) -> None:
         told = "its current driver could not be validated: %s" % one_line(entry.validation.get("msg"))
     else:
         return
-    if entry.requested:
+    if entry.requested or maintenance_record.left_cordoned(node):
         entry.notes.append(told)
     else:
         entry.reasons.append(

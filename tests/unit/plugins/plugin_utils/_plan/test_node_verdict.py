@@ -89,6 +89,23 @@ def test_what_a_person_should_know(entry, nodes, verdict, note):
     assert any(note in text for text in found.notes)
 
 
+ILL = [{"name": "npu_smi", "ok": False, "seen": "-8005", "expected": "8 chips", "message": "m"}]
+
+
+@pytest.mark.parametrize(
+    ("manager", "verdict", "told"),
+    [
+        ("npuops.ascend-maintenance", "ready", "notes"),
+        ("kubectl-cordon", "blocked", "reasons"),
+    ],
+)
+def test_a_host_where_no_driver_worked_needs_no_driver_that_does(manager, verdict, told):
+    """It was left cordoned, and a retry or another driver is to end that; an ill host in service is no place to try a new driver."""
+    found = only(host(validation={"checks": ILL}), nodes=cordoned(manager))
+    assert found.verdict == verdict
+    assert any("its current driver fails validation: npu_smi is -8005" in text for text in getattr(found, told))
+
+
 def test_an_older_version_takes_a_setting():
     """An inventory that still names the version of before must not undo an upgrade."""
     older = host(config={"driver_version": "25.3.0"})
