@@ -17,7 +17,7 @@ description:
   - A host that could not be reached, or whose facts could not be read, is in the list with the reason. So is one whose answer does
     not have the form of facts, or is too large; nothing of it is used. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
-positional: hostvars, credentials, asked
+positional: hostvars, credentials, asked, answers
 options:
   _input:
     description: Inventory names.
@@ -36,6 +36,11 @@ options:
     description: Whether all of them were asked for facts. If not, one without facts is nothing special.
     type: bool
     default: true
+  answers:
+    description:
+      - What M(npuops.ascend.npu_fleet_facts) returned, RV(npuops.ascend.npu_fleet_facts#module:answers). Without it, the facts are
+        those that each host has registered as C(__npu_facts).
+    type: dict
 """
 
 EXAMPLES = r"""
@@ -70,7 +75,13 @@ _SECRET = (
 )
 
 
-def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, asked: bool = True) -> list[dict[str, Any]]:
+def npu_hosts(
+    names: Iterable[str],
+    hostvars: Any,
+    credentials: bool = False,
+    asked: bool = True,
+    answers: Mapping[str, dict[str, Any]] | None = None,
+) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
@@ -79,19 +90,25 @@ def npu_hosts(names: Iterable[str], hostvars: Any, credentials: bool = False, as
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
     try:
-        return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked) for name in names])
+        return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked, answers) for name in names])
     except NpuError as error:
         raise AnsibleFilterError(error.message)
 
 
-def _host(name: str, variables: Mapping[str, Any], config: dict[str, Any], asked: bool) -> dict[str, Any]:
+def _host(
+    name: str,
+    variables: Mapping[str, Any],
+    config: dict[str, Any],
+    asked: bool,
+    answers: Mapping[str, dict[str, Any]] | None,
+) -> dict[str, Any]:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import ping_results, why_not
     from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
     from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value
 
     no_value.check(variables, fleet=True)
     python = _result(variables, "__npu_python")
-    facts = _result(variables, "__npu_facts")
+    facts = _result(variables, "__npu_facts") if answers is None else answers.get(name, {})
     if python.get("failed") or python.get("unreachable"):
         # Without a Python nothing could be asked.
         facts = python

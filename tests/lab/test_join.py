@@ -42,7 +42,7 @@ def test_a_node_that_joins(lab, as_new):
     lab.kubectl("uncordon", NODE)
     done = lab.playbook("join", npu_install_gate=1, **CHANGED)
     assert f"To be set up: {NODE}, {WITHOUT_CHIPS}" in done.stdout and f"{NODE}: PASS at level 1" in done.stdout, done.stdout
-    assert f"[{OTHER}]" not in done.stdout.partition("Gather facts from the host")[2], "no other host is asked"
+    assert f"[{OTHER}]" not in done.stdout.partition("Gather facts from the hosts")[2], "no other host is asked"
     node = lab.node(NODE)
     assert node["metadata"]["labels"]["npuops.ascend/components"] == "enabled"
     assert not [taint for taint in node["spec"].get("taints", ()) if taint["key"] == GATE]

@@ -107,13 +107,18 @@ def _receive(pipe: Connection, deadline: float, seconds: float) -> tuple[str, An
 
 
 def _kill(pid: int) -> None:
-    """Kill the process with its descendants. The master of an SSH connection is none of them: it has left for good."""
+    """Kill the process with its descendants."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGSTOP)  # so that it starts no others
-        for descendant in reversed(_descendants(pid)):
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(descendant, signal.SIGKILL)
+        kill_descendants(pid)
         os.kill(pid, signal.SIGKILL)
+
+
+def kill_descendants(pid: int) -> None:
+    """Kill all that the process has started. The master of an SSH connection is none of them: it has left for good."""
+    for descendant in reversed(_descendants(pid)):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(descendant, signal.SIGKILL)
 
 
 def _descendants(pid: int) -> list[int]:

@@ -11,7 +11,7 @@ from typing import Any
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded, ssh_keepalive
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import (
     AcceptanceAnswer,
@@ -30,9 +30,6 @@ LIMIT = 60
 ACCEPT_LIMIT = 300
 # And for telling the master of a kept connection, on this machine, to end.
 RESET_LIMIT = 10
-# An ssh that nobody waits for any more, and a kept connection to a host that froze, end by themselves. What the user has set
-# comes earlier on the command line, and with ssh the first one counts.
-SSH_KEEPALIVE = "-o ServerAliveInterval=15 -o ServerAliveCountMax=3"
 # How a module's process ends when its host goes down: by a signal, as a shell tells it or as Python does.
 _CUT_SHORT = (255, 137, 143, -9, -15)
 
@@ -117,11 +114,7 @@ class HostPort:
         return result
 
     def _execute(self, module: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        connection = self._action._connection  # noqa: SLF001
-        # Not every connection plugin has this option.
-        with contextlib.suppress(KeyError, AttributeError, AnsibleError):
-            given = connection.get_option("ssh_extra_args")
-            connection.set_option("ssh_extra_args", ("%s %s" % (given or "", SSH_KEEPALIVE)).strip())
+        ssh_keepalive.add(self._action._connection)  # noqa: SLF001
         return self._action._execute_module(  # noqa: SLF001
             module_name=module, module_args=arguments, task_vars=self._task_vars
         )

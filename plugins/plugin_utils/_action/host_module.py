@@ -16,6 +16,7 @@ from ansible.plugins.action.normal import ActionModule as NormalAction
 
 # None of our modules returns any of them.
 ORDERS = ("ansible_facts", "ansible_stats")
+_OF_THE_CALL = ("ansible_facts", "invocation", "diff")
 
 
 class HostAction(NormalAction):
@@ -23,6 +24,11 @@ class HostAction(NormalAction):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         return self._data(super().run(tmp, task_vars))
+
+    def answer(self, module: str, arguments: dict[str, Any], task_vars: dict[str, Any]) -> dict[str, Any]:
+        """What the module, of whatever name, says about the host: no facts, and none of what is about the call."""
+        result = self._data(self._execute_module(module_name=module, module_args=arguments, task_vars=task_vars))
+        return {name: value for name, value in result.items() if name not in _OF_THE_CALL and not name.startswith("_ansible_")}
 
     def _data(self, result: dict[str, Any]) -> dict[str, Any]:
         """All of a module's result that is data."""

@@ -71,7 +71,7 @@ def check(entry: PlannedNode, node: Object, target: dict[str, Any], plan: PlanCo
 
 
 def _check_health(entry: PlannedNode, node: Object) -> None:
-    """An upgrade of a host that is ill would look as if the new driver were to blame; but where no driver worked, one has to be tried."""
+    """An upgrade of a host that is ill would look as if the new driver were to blame. Where no driver worked, one is tried."""
     if entry.wedged:
         entry.notes.append("its driver no longer responds (%s); the reboot fixes that" % kube_client.ANNOTATION_WEDGED)
         return

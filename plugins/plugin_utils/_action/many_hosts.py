@@ -1,0 +1,113 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A module on many hosts from one task, in threads over the hosts' own connections.
+
+Ansible runs a task in a process for each host, and with ssh that process is nine tenths of what a short look at a host costs.
+
+How to reach a host remains Ansible's own decision: `_Way` is its TaskExecutor, of which only the two methods run that make a
+connection, with its options and its become plugin, from the variables of a host. They are not public, and alike in ansible-core
+2.18 to 2.21; tests/unit/ansible/test_fleet_facts.py runs with each of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ansible import constants
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.executor.task_executor import TaskExecutor
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.action import ActionBase
+from ansible.template import Templar
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded, ssh_keepalive
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action.lanes import Lanes
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """A module for a host; ``variables``: the host's, not evaluated."""
+
+    host: Any
+    variables: dict[str, Any]
+    module: str
+    arguments: dict[str, Any]
+
+
+class _Way(TaskExecutor):
+    """The connection to a host as Ansible makes it for a task of that host."""
+
+    # Of the class, it is a property in ansible-core 2.21.
+    _task = property(lambda self: self._own_task)
+
+    def __init__(self, action: ActionBase, call: Call, passwords: dict[str, str]) -> None:  # pylint: disable=super-init-not-called
+        self._own_task = action._task.copy()  # noqa: SLF001
+        # In ansible-core 2.21, the task already has the connection to the host that it is delegated to.
+        self._own_task.delegate_to, self._own_task.connection = None, self._own_task.play.connection
+        self._loader, self._shared_loader_obj = action._loader, action._shared_loader_obj  # noqa: SLF001
+        self._host, self._new_stdin, self._connection = call.host, None, None
+        self._templar = Templar(loader=self._loader, variables=call.variables)
+        context = PlayContext(play=self._own_task.play, passwords=passwords)
+        context = context.set_task_and_variable_override(task=self._own_task, variables=call.variables, templar=self._templar)
+        context.post_validate(templar=self._templar)
+        context.remote_addr = context.remote_addr or call.host.address
+        self._play_context = context
+
+    def action(self, variables: dict[str, Any]) -> HostAction:
+        """An action of the host, whose ``variables`` learn how it is reached."""
+        context, templar = self._play_context, self._templar
+        kind = variables.get("ansible_connection")
+        kind = self._own_task.connection if kind is None else templar.template(kind)
+        connection = self._connection = self._get_connection(variables, templar, kind)
+        self._set_connection_options(variables, templar)
+        connection.update_vars(variables)
+        ssh_keepalive.add(connection)
+        return HostAction(self._own_task, connection, context, self._loader, templar, self._shared_loader_obj)
+
+
+def passwords(play_context: PlayContext, task_vars: Mapping[str, Any], delegate: str) -> dict[str, str]:
+    """The passwords that a person gave on the command line, from the context of a task that is delegated to ``delegate``. One that
+    is a variable of that host is for no other host."""
+    own = (task_vars.get("ansible_delegated_vars") or {}).get(delegate) or {}
+    found = {"conn_pass": ("password", play_context.password), "become_pass": ("become_pass", play_context.become_pass)}
+    return {
+        name: value or ""
+        for name, (attribute, value) in found.items()
+        if not any(variable in own for variable in constants.MAGIC_VARIABLE_MAPPING[attribute])
+    }
+
+
+def ask(action: ActionBase, calls: Iterable[Call], secrets: dict[str, str], at_once: int, limit: int) -> dict[str, dict[str, Any]]:
+    """The result of each call by the name of its host; where there is none, one with ``unreachable`` or ``failed`` and ``msg``.
+
+    ``at_once``: how many hosts are asked at once; ``limit``: seconds for each. What a host still does after that, is given up.
+    """
+    by_name = {call.host.name: call for call in calls}
+    late = {"unreachable": True, "msg": "no answer within %d s" % limit}
+    lanes = Lanes(lambda name: _answer(action, by_name[name], secrets), late, limit)
+    try:
+        return lanes.run(by_name, at_once)
+    finally:
+        # An ssh to a host that froze.
+        if lanes.given_up:
+            bounded.kill_descendants(os.getpid())
+
+
+def _answer(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str, Any]:
+    try:
+        one = _Way(action, call, secrets).action(call.variables)
+        try:
+            return one.answer(call.module, call.arguments, call.variables)
+        finally:
+            one.cleanup()
+    except AnsibleConnectionFailure as exc:
+        return {"unreachable": True, "msg": one_line(exc)}
+    except AnsibleError as exc:
+        return {"failed": True, "msg": one_line(exc)}
+    except Exception as exc:
+        return {"failed": True, "msg": one_line("%s: %s" % (type(exc).__name__, exc))}

@@ -1,0 +1,125 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Facts of many hosts from one task: each is reached as by a task of its own, and none is kept waiting for another one."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+
+import pytest
+
+from support import controller
+from support.canned_hosts import DOWN, LOCAL, CannedHosts
+
+PLAY = [
+    {
+        "hosts": "npu_nodes",
+        "gather_facts": False,
+        "tasks": [
+            {
+                "npuops.ascend.npu_fleet_facts": {
+                    "hosts": "{{ ansible_play_hosts }}",
+                    "variables": ["driver_root", "driver_source", "runtime_mode", "runtime_package"],
+                    "timeout": 20,
+                },
+                "delegate_to": "localhost",
+                "run_once": True,
+                "register": "fleet",
+            },
+            {
+                "ansible.builtin.copy": {"content": "{{ fleet | to_json }}", "dest": "{{ result }}"},
+                "delegate_to": "localhost",
+                "run_once": True,
+                "become": False,
+            },
+        ],
+    }
+]
+# Notes that it was called, and does what it is asked for.
+SUDO = """#!/bin/sh
+echo "$@" >> '%s'
+while [ "$1" != /bin/sh ] && [ "$1" != sh ]; do shift; done
+exec "$@"
+"""
+
+
+@pytest.fixture(scope="module", name="asked")
+def _asked(tmp_path_factory):
+    """(the answers by host, the directory) of one run with hosts of every kind."""
+    directory = tmp_path_factory.mktemp("fleet")
+    canned = CannedHosts(directory, "unused")
+    sudo = directory / "sudo"
+    sudo.write_text(SUDO % (directory / "sudo.calls"), encoding="utf-8")
+    sudo.chmod(0o755)
+    frozen = directory / "frozen.python"
+    frozen.write_text("#!/bin/sh\necho $$ > '%s'\nexec sleep 3600\n" % (directory / "frozen.pid"), encoding="utf-8")
+    frozen.chmod(0o755)
+    hosts = {
+        "near": dict(LOCAL, npu_driver_root="", npu_driver_source=None),
+        "elevated": dict(LOCAL, ansible_become=True, ansible_become_exe=str(sudo), ansible_become_user="nobody"),
+        "canned": canned.answers("canned", {"npu": {"hostname": "{{ 1 + 1 }}"}, "ansible_facts": {"npu_driver_root": "/evil"}}),
+        "templated": dict(LOCAL, root="/nonsense", npu_driver_source="{{ root }}"),
+        "undefined": dict(LOCAL, npu_driver_root="{{ missing }}"),
+        "down": DOWN,
+        "unplugged": {"ansible_connection": "no.such.plugin"},
+        "without-python": dict(LOCAL, ansible_python_interpreter="/no/python"),
+        "frozen": dict(LOCAL, ansible_python_interpreter=str(frozen)),
+    }
+    (directory / "hosts.json").write_text(json.dumps({"npu_nodes": {"hosts": hosts}}), encoding="utf-8")
+    (directory / "play.json").write_text(json.dumps(PLAY), encoding="utf-8")
+    done = controller.run(
+        [
+            "ansible-playbook",
+            "-i",
+            str(directory / "hosts.json"),
+            str(directory / "play.json"),
+            "-e",
+            f"result={directory / 'result'}",
+            "--forks=3",
+        ],
+        directory,
+        environ={"ANSIBLE_CONNECTION_PLUGINS": str(directory)},
+        more={"HOME": str(directory)},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((directory / "result").read_text(encoding="utf-8"))["answers"], directory
+
+
+def test_each_host_has_an_answer_and_the_task_does_not_fail(asked):
+    answers, _directory = asked
+    assert {name: [key for key in ("npu", "failed", "unreachable") if answer.get(key)] for name, answer in answers.items()} == {
+        "near": ["npu"], "elevated": ["npu"], "canned": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
+        "unplugged": ["failed"], "without-python": ["failed"], "frozen": ["unreachable"],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "told"),
+    [
+        ("templated", "value of driver_source must be one of: image, package, preinstalled, got: /nonsense"),
+        ("undefined", "'missing' is undefined"),
+        ("down", "Data could not be sent to remote host"),
+        ("unplugged", "the connection plugin 'no.such.plugin' was not found"),
+        ("frozen", "no answer within 20 s"),
+    ],
+)
+def test_why_one_has_no_facts(asked, host, told):
+    assert told in asked[0][host]["msg"]
+
+
+def test_an_answer_is_data_and_without_what_is_about_the_call(asked):
+    answers, _directory = asked
+    assert answers["canned"]["npu"] == {"hostname": "{{ 1 + 1 }}"}
+    assert not {"invocation", "ansible_facts", "diff"} & {key for answer in answers.values() for key in answer}
+
+
+def test_only_the_host_that_asks_for_it_becomes_another_user(asked):
+    (call,) = (asked[1] / "sudo.calls").read_text(encoding="utf-8").splitlines()
+    assert "-u nobody" in call
+
+
+def test_what_hangs_has_ended(asked):
+    pid = (asked[1] / "frozen.pid").read_text(encoding="utf-8").strip()
+    assert not pathlib.Path("/proc", pid).exists() or not pathlib.Path("/proc", pid, "cmdline").read_bytes()
