@@ -365,6 +365,13 @@ DEFECTS = (
         "or self._soaks(slots, node, soak)",
     ),
     Defect(
+        "no-least",
+        "A node begins although too few chips would remain allocatable.",
+        "_record/slots.py",
+        "            why = why or _short(least, nodes, node, holders)\n            if why:",
+        "            if why:",
+    ),
+    Defect(
         "no-soak",
         "A node begins although the one before has not served as long as it is to.",
         "_record/slots.py",

@@ -20,7 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import outco
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from simulator.api_server import DEPLOYMENTS, ETCD, LEASE, NODES, ApiServer, Object, node_path, rfc3339
-from simulator.host import NEW, NEWER, Host
+from simulator.host import CHIPS, NEW, NEWER, RESOURCE, Host
 from simulator.schedule import DOMAIN, Run, Schedule
 from simulator.timeline import START
 
@@ -74,6 +74,7 @@ class Invariants:
         self.running: set[str] = set()
         self.runs = {run.name: run for run in schedule.runs}
         self.api_calls: dict[str, float] = {}  # when a run last showed a sign of life
+        self._dropped: dict[str, float] = {}  # when a node last came to offer fewer chips to pods
         self._woke: dict[str, float] = {}  # when a run that had stalled for long went on
         self._most_slots = [run.slots for run in schedule.runs]
 
@@ -97,6 +98,7 @@ class Invariants:
             )
             self._soaks(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
             self._domains(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
+            self._leasts(json.loads(had).get("holders", {}), json.loads(has).get("holders", {}))
             halted = json.loads(has).get("halted")
             if halted and not json.loads(had).get("halted"):
                 self._halted_at = self._api.timeline.time
@@ -137,6 +139,25 @@ class Invariants:
             if begins and len(same) > run.domain:
                 raise Violation("domain", "%s begins, and of its domain %s" % (name, ", ".join(sorted({*same} - {name}))))
 
+    def _leasts(self, had: dict[str, Any], has: dict[str, Any]) -> None:
+        """No upgrade or rollback begins with a node that serves while the other ones that do have too few chips for its run."""
+        run = self.runs.get(self._api.acting)
+        if run is None or not run.least:
+            return
+        for name in has:
+            node = self._api.peek(NODES + "/" + name)
+            if node is None or name in had or has[name].get("reason") == "recovery" or _record(node) or not _offered(node):
+                continue
+            left = 0
+            for other in self._schedule.names:
+                there = self._api.peek(NODES + "/" + other)
+                if there is not None and other not in has:
+                    # The run has looked at the Nodes a moment before.
+                    lately = self._api.timeline.time - self._dropped.get(other, -_LATE) < _LATE
+                    left += CHIPS if lately else _offered(there)
+            if left < run.least * CHIPS:
+                raise Violation("too few chips", "%s begins, and %d remain" % (name, left))
+
     def _workload(self, before: Object, after: Object) -> None:
         """What a run has parked another one leaves alone as long as that run lives."""
         mark = before["metadata"].get("annotations", {}).get(_PARKED)
@@ -153,6 +174,8 @@ class Invariants:
                 raise Violation("restored under a living run", "%s, parked by %s, by %s" % (name, owner, self._api.acting))
 
     def _node(self, name: str, before: Object | None, after: Object | None, writer: str) -> None:
+        if before is not None and (after is None or _offered(after) < _offered(before)):
+            self._dropped[name] = self._api.timeline.time
         if after is None or before is None:
             self._cordoned_by.pop(name, None)
             self.tainted.add(name)
@@ -580,6 +603,15 @@ def _is_open(window: str, now: float) -> bool:
     shown = time.strftime("%H:%M", time.gmtime(now + 8 * 3600))
     begin, _to, end = window.partition("-")
     return begin <= shown < end if begin < end else shown >= begin or shown < end
+
+
+def _offered(node: Object) -> int:
+    """The chips that pods may ask the node for."""
+    ready, _why = kube_client.node_ready(node)
+    serves = (
+        ready and not maintenance_record.unschedulable(node) and kube_client.ANNOTATION_WEDGED not in kube_client.annotations(node)
+    )
+    return kube_client.allocatable(node, RESOURCE) if serves else 0
 
 
 def _record(node: Object) -> dict[str, Any] | None:

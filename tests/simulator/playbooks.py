@@ -67,6 +67,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         window=_window(run.window),
         node_soak=run.soak,
         domain={"label": DOMAIN if run.domain else "", "max_parallel": run.domain or 1},
+        min_available={RESOURCE: run.least * CHIPS} if run.least else {},
         alerts={"wait": 120},
     )
     return valid_settings.settings("npu_upgrade", given)

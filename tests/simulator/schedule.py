@@ -86,6 +86,7 @@ class Run:
     window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
     soak: int = 0  # npu_upgrade_node_soak
     domain: int = 0  # npu_upgrade_domain.max_parallel; 0: without npu_upgrade_domain
+    least: int = 0  # npu_upgrade_min_available, in nodes' worth of chips
     alert_at: float = 0.0  # an alert of its npu_upgrade_alerts fires from then on, in seconds of the simulation,
     alert_for: float = 0.0  # for so long; 0: never
 
@@ -179,7 +180,7 @@ def make(seed: int) -> Schedule:
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _alerts):
+    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts):
         schedule = more(dice, schedule)
     return schedule
 
@@ -276,6 +277,14 @@ def _domains(dice: random.Random, schedule: Schedule) -> Schedule:
     slots = dice.choice((0, 2, 3))
     runs = tuple(dataclasses.replace(run, domain=dice.choice((0, 1, 1)), slots=slots) for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
+
+
+def _leasts(dice: random.Random, schedule: Schedule) -> Schedule:
+    """The same for all runs: no run knows what another one is to keep."""
+    if schedule.nodes < 2 or dice.random() >= 0.1:
+        return schedule
+    slots, least = dice.choice((0, 2, 3)), dice.randrange(1, schedule.nodes)
+    return dataclasses.replace(schedule, runs=tuple(dataclasses.replace(run, least=least, slots=slots) for run in schedule.runs))
 
 
 def _alerts(dice: random.Random, schedule: Schedule) -> Schedule:

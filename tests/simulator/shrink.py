@@ -65,6 +65,18 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
 def _plainer(run: Run) -> Iterator[Run]:
     usual = Run(run.name, run.kind)
     fields = ("skew", "steps", "park", "retry", "clear_halt", "hook_fails", "limit", "slots", "auto", "start")
-    for field in (*fields, "newer", "max_failures", "storm_percent", "jobs", "window", "soak", "domain", "alert_at", "alert_for"):
+    for field in (
+        *fields,
+        "newer",
+        "max_failures",
+        "storm_percent",
+        "jobs",
+        "window",
+        "soak",
+        "domain",
+        "least",
+        "alert_at",
+        "alert_for",
+    ):
         if getattr(run, field) != getattr(usual, field):
             yield dataclasses.replace(run, **{field: getattr(usual, field)})

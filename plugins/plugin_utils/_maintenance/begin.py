@@ -44,6 +44,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch i
 _TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 # Seconds.
 SILENCE_POLL = 5
+_SHORT = 300  # after which who waits for chips to become allocatable gives up if no maintenance is to give any back
 LOOK = 30  # after which who waits for a slot looks at its node again
 _TURN_PAUSES = 2, 15
 
@@ -325,6 +326,7 @@ class Beginning:
         # Who goes back is in a hurry.
         soak = self._policy.node_soak if self._request.reason == maintenance_record.UPGRADE_REASON else 0
         told, when, looked, started = None, 0.0, None, clock.monotonic()
+        alone = started  # since when nothing that runs can give back any chip
         while True:
             self._wait_for_alerts()
             try:
@@ -338,6 +340,7 @@ class Beginning:
                     self._request.in_flight,
                     soak,
                     self._work.domain(),
+                    self._policy.min_available,
                 )
             except maintenance_slots.Halted as exc:
                 return exc.message
@@ -349,6 +352,9 @@ class Beginning:
                 self._check_due(self._log.look())
                 self._check_window()
                 looked = now
+            alone = alone if why.short and not why.holders else now
+            if now - alone >= _SHORT:
+                raise NotDue(DEFERRED, "Not begun: %s. Run again when more nodes serve." % why)
             if why != told or now - when >= TELL:
                 self._work.say("waits for its turn: %s" % why)
                 told, when = why, now

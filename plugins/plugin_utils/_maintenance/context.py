@@ -33,6 +33,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import (
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.min_available import MinAvailable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import Outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, Job, Target
 
@@ -164,6 +165,7 @@ class MaintenancePolicy:
     node_soak: int = 0  # seconds that the node before serves until an upgrade begins
     domain: tuple[str, int] = ("", 0)  # the label that says which nodes belong together, and how many of them at once; "": none
     alerts_wait: int = 0  # seconds to wait for the end of an alert
+    min_available: MinAvailable = MinAvailable()  # how many chips are to remain allocatable
 
     @classmethod
     def of(cls, settings: Mapping[str, Any], auto: bool | None = None, recovers: bool = False) -> MaintenancePolicy:
@@ -183,6 +185,8 @@ class MaintenancePolicy:
             node_soak=settings["node_soak"],
             domain=("", 0) if recovers else (settings["domain"]["label"], settings["domain"]["max_parallel"]),
             alerts_wait=0 if recovers else settings["alerts"]["wait"],
+            # A wedged node serves no pod, so its reboot takes no chip away.
+            min_available=MinAvailable(None if recovers else settings["min_available"]),
         )
 
 
@@ -434,6 +438,14 @@ class Work:
     def outside_window(self) -> str | None:
         """Why no maintenance may begin now, or None. By the clock of the cluster, which all controllers share."""
         return self.policy.window.refusal(self.clock.now())
+
+    def shortage(self) -> str | None:
+        """Why too few chips would remain allocatable while the node is in maintenance, as a clause, or None."""
+        least = self.policy.min_available
+        if not least:
+            return None
+        nodes = least.nodes(self.cluster)
+        return least.shortage(nodes, self.request.node, self.slots.view()["holders"])
 
     def alert(self) -> str | None:
         """The alert because of which no maintenance may begin now, as a clause, or None."""

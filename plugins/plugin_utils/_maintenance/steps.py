@@ -55,6 +55,9 @@ def cordon(work: Work) -> Outcome | None:
         alert = work.alert()
         if alert:
             raise OutsideWindow("Not cordoned: %s. Run again when that has ended." % alert)
+        shortage = work.shortage()
+        if shortage:
+            raise OutsideWindow("Not cordoned: %s. Run again when more nodes serve." % shortage)
         work.request.purpose.check_still_due(node)
         check_skip(node)
         # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's. One of ours whose

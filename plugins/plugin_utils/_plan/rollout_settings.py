@@ -17,6 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.blocker import
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view import Pod
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import driver_package, firmware_package
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.min_available import MinAvailable
 
 REASONS = (maintenance_record.UPGRADE_REASON, maintenance_record.ROLLBACK_REASON)
 
@@ -36,6 +37,7 @@ class RolloutSettings:
     clear_halt: bool
     allow_older: bool
     node_soak: int = 0
+    min_available: MinAvailable = MinAvailable()
     domain: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"label": "", "max_parallel": 1})
     window: Window = Window()
 
@@ -47,6 +49,7 @@ class RolloutSettings:
             reason=reason,
             park=settings["workloads"] == "park",
             window=Window.of(settings["window"]),
+            min_available=MinAvailable(settings["min_available"]),
             **{
                 name: settings[name]
                 for name in (

@@ -24,6 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.halt import Halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.min_available import MinAvailable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch import SlotHolder, SlotHolders, SlotWatch
 
 LEASE = "npu-maintenance"
@@ -57,13 +58,15 @@ class NotYet(NpuError):
 
 
 class Wait(str):
-    """Why there is no slot now, in a sentence. ``holders``: {name: holder} of those who are in the way."""
+    """Why there is no slot now, in a sentence. ``holders``: {name: holder} of those who are in the way; ``short``: whether too few
+    chips would remain allocatable, which may last, also without any holder."""
 
     holders: SlotHolders
+    short: bool
 
-    def __new__(cls, text: str, holders: SlotHolders) -> Wait:
+    def __new__(cls, text: str, holders: SlotHolders, short: bool = False) -> Wait:
         made = super().__new__(cls, text)
-        made.holders = holders
+        made.holders, made.short = holders, short
         return made
 
 
@@ -102,6 +105,7 @@ class Slots:
         in_flight: Collection[str] = (),
         soak: float = 0,
         domain: Domain | None = None,
+        least: MinAvailable | None = None,
     ) -> Wait | None:
         """Take a slot for ``node``. None when this run has it; else a Wait.
 
@@ -112,9 +116,11 @@ class Slots:
         others wait until it is confirmed.
         ``in_flight``: nodes that the caller's run goes on with. A halt because of one of them may end with its maintenance.
         ``soak``: seconds that the node which came back last has to serve before. ``domain``: the one that the node belongs to,
-        which limits how many of its nodes have a slot.
+        which limits how many of its nodes have a slot. ``least``: how many chips are to remain allocatable.
         """
         recovers = recoveries is not None
+        # Before the Lease: a node is uncordoned before its slot is given back, and has a slot before it is cordoned.
+        nodes = least.nodes(self._cluster) if least else {}
 
         def decide(slots: LeaseState) -> Wait | None:
             holders = slots["holders"]
@@ -128,7 +134,7 @@ class Slots:
             if mine is not None:
                 self._drop(slots, node)
             number, why = _room(slots, maximum, recoveries)
-            why = why or _first_of(slots, pool) or self._full(slots, domain)
+            why = why or _first_of(slots, pool) or self._full(slots, domain) or _short(least, nodes, node, holders)
             if holders and (why or slots["max"] != maximum):
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
@@ -144,6 +150,7 @@ class Slots:
                     % (_slots_text(slots["max"]), _slots_text(maximum), ", ".join(sorted(holders)), slots["max"])
                 )
             why = why or _first_of(slots, pool) or self._full(slots, domain) or self._soaks(slots, node, soak)
+            why = why or _short(least, nodes, node, holders)
             if why:
                 return why
             kind = _kind(pool, mine)
@@ -425,6 +432,13 @@ def _room(slots: LeaseState, maximum: int, recoveries: int | None) -> tuple[int,
         text = "as many nodes are in recovery as npu_heal_max_parallel allows (%d): %s"
         return number, Wait(text % (recoveries, _holders_text(recovering)), recovering)
     return number, None
+
+
+def _short(least: MinAvailable | None, nodes: dict[str, Object], node: str, holders: SlotHolders) -> Wait | None:
+    """A Wait if too few chips would remain allocatable."""
+    others = {name: holder for name, holder in holders.items() if name != node}
+    why = least.shortage(nodes, node, others) if least else None
+    return Wait(why, _counted(others), short=True) if why else None
 
 
 def _counted(holders: SlotHolders) -> SlotHolders:

@@ -12,7 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.cycle i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import Slots
 
 from support.fleet.fake_fleet import CHIPS, LEASE, NEW, NODES, OLD, RESOURCE, FakeCluster, Pods, World
-from support.fleet.maintenance_bench import RECORD, STATE, TARGET, policy_of
+from support.fleet.maintenance_bench import RECORD, STATE, TARGET, Bench, policy_of
 from support.fleet.together import SharedClock
 
 NAMES = ("npu-a", "npu-b", "npu-c")
@@ -385,3 +385,54 @@ def lose_slot(fleet, to):
     slots = fleet.slots()
     slots.give("npu-a", "run-1")
     assert slots.take(to, "run-2", 1) is None
+
+
+def least(chips):
+    return {"min_available": {RESOURCE: chips}}
+
+
+@pytest.mark.parametrize(("chips", "most"), [(0, 3), (CHIPS, 2), (2 * CHIPS, 1)])
+def test_as_many_chips_as_are_wanted_remain_allocatable(chips, most):
+    """Of two runs; without the setting, all three go together, as the driver is known to work."""
+    fleet = Fleet()
+    cycles = [
+        fleet.cycle(name, "run-%d" % (number % 2), order={"proved": True}, max_parallel=0, **least(chips))
+        for number, name in enumerate(NAMES)
+    ]
+    assert fleet.run(*cycles) == ["done"] * 3
+    assert fleet.most == most
+    assert any("npu_upgrade_min_available asks for %d" % chips in sentence for _name, sentence in fleet.said) is (most < 3)
+
+
+def test_a_node_is_deferred_when_no_maintenance_would_give_chips_back():
+    fleet = Fleet()
+    fleet.world.touch("npu-c", lambda node: node["spec"].update(unschedulable=True))
+    start = fleet.world.clock.monotonic()
+    (outcome,) = fleet.world.clock.run([fleet.cycle("npu-a", **least(2 * CHIPS))])
+    assert (outcome["outcome"], outcome["reason"]) == (
+        "deferred",
+        "Not begun: without it, 8 huawei.com/Ascend910 would be allocatable, and npu_upgrade_min_available asks for 16. Run again when"
+        " more nodes serve.",
+    )
+    assert 300 <= fleet.world.clock.monotonic() - start < 400 and fleet.untouched("npu-a") and fleet.world.slots() is None
+    # What the outcome says.
+    fleet.world.touch("npu-c", lambda node: node["spec"].pop("unschedulable"))
+    assert fleet.run(fleet.cycle("npu-a", **least(2 * CHIPS))) == ["done"]
+
+
+def test_not_cordoned_if_chips_are_lost_before_that():
+    bench = Bench()
+    bench.world.add("npu-b")
+    assert bench.run(until="cordon", **least(CHIPS))["outcome"] == "under-way"
+    bench.world.touch("npu-b", lambda node: node["spec"].update(unschedulable=True))
+    outcome = bench.run(**least(CHIPS))
+    assert outcome["outcome"] == "deferred" and outcome["reason"].startswith(
+        "Not cordoned: without it, 0 huawei.com/Ascend910 would be"
+    )
+    assert not bench.cordoned and bench.world.slots()["holders"] == {}
+
+
+def test_a_node_that_serves_no_pods_does_not_wait_for_chips():
+    fleet = Fleet()
+    fleet.world.touch("npu-a", lambda node: node["spec"].update(unschedulable=True))
+    assert fleet.run(fleet.cycle("npu-a", **least(3 * CHIPS))) == ["done"]

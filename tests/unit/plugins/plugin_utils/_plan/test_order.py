@@ -148,3 +148,18 @@ def test_a_host_that_does_not_answer_is_of_the_kind_that_its_node_says():
     nodes.update(nodes_of("b"))
     plan = make([unreachable(), host("b")], nodes=nodes)
     assert plan.entries[0].verdict == "in-flight" and plan.entries[0].pool == plan.entries[1].pool
+
+
+def least(count, **settings):
+    nodes = nodes_of("a", "b", "c", labels={"openfuyao.com/npu.present": ""})
+    resource = "huawei.com/Ascend910"
+    return make([host(name) for name in "abc"], nodes=nodes, min_available={resource: count}, max_parallel=0, **settings)
+
+
+def test_chips_that_are_to_remain_allocatable_in_the_plan():
+    plan = least(8)
+    assert plan.green and "at least 8 huawei.com/Ascend910 remain allocatable (npu_upgrade_min_available)" in plan.cluster_notes
+    impossible = least(17)
+    assert (
+        not impossible.green and "npu_upgrade_min_available asks for 17 huawei.com/Ascend910, and all nodes" in impossible.problem
+    )
