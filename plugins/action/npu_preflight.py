@@ -29,6 +29,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import (
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_images as preflight_component_images
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import report as preflight_report
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import verdict as maintenance_verdict
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
@@ -116,6 +117,7 @@ class ActionModule(HostsAction):
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.READY],
+            "look": _look([verdict for verdict in verdicts if verdict.may_be_settled]),
             "no_chip": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.SKIPPED],
             "pause": [verdict.node_name for verdict in verdicts if verdict.vnpu_pause],
             "plan": [verdict.line() for verdict in verdicts] + ["cluster: " + note for note in notes],
@@ -155,3 +157,15 @@ def _exists(cluster: kube_client.Cluster, namespace: str) -> bool:
         if "missing" in exc.details:
             return True
         raise
+
+
+def _look(verdicts: list[CheckedHost]) -> dict[str, dict[str, dict[str, Any]]]:
+    """The options of single hosts for a look at whether install has anything to do on them: of npu_driver, and of npu_validate."""
+    driver, validation = {}, {}
+    for verdict in verdicts:
+        driver[verdict.name] = {"chip": verdict.family.get("key") or ""}
+        if verdict.keep_release:
+            driver[verdict.name]["release"] = verdict.keep_release
+        version = verdict.expected_version
+        validation[verdict.name] = {"version": version} if version else {}
+    return {"driver": driver, "validation": validation}

@@ -17,7 +17,7 @@ description:
   - A host that could not be reached, or whose facts could not be read, is in the list with the reason. So is one whose answer does
     not have the form of facts, or is too large; nothing of it is used. One that has no Python
     only because check mode brings none, or because none is needed there, has C(pending) instead.
-positional: hostvars, credentials, asked, answers
+positional: hostvars, credentials, asked, answers, validations
 options:
   _input:
     description: Inventory names.
@@ -38,8 +38,12 @@ options:
     default: true
   answers:
     description:
-      - What M(npuops.ascend.npu_fleet_facts) returned, RV(npuops.ascend.npu_fleet_facts#module:answers). Without it, the facts are
-        those that each host has registered as C(__npu_facts).
+      - What M(npuops.ascend.npu_many_hosts) returned for M(npuops.ascend.npu_facts),
+        RV(npuops.ascend.npu_many_hosts#module:answers). Without it, the facts are those that each host has registered as
+        C(__npu_facts).
+    type: dict
+  validations:
+    description: What it returned for M(npuops.ascend.npu_validate), for hosts that have registered nothing as C(__npu_validation).
     type: dict
 """
 
@@ -81,6 +85,7 @@ def npu_hosts(
     credentials: bool = False,
     asked: bool = True,
     answers: Mapping[str, dict[str, Any]] | None = None,
+    validations: Mapping[str, dict[str, Any]] | None = None,
 ) -> list[dict[str, Any]]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -90,7 +95,12 @@ def npu_hosts(
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
     try:
-        return outside([_host(name, hostvars[name], _config(configured[name], credentials), asked, answers) for name in names])
+        return outside(
+            [
+                _host(name, hostvars[name], _config(configured[name], credentials), asked, answers, validations or {})
+                for name in names
+            ]
+        )
     except NpuError as error:
         raise AnsibleFilterError(error.message)
 
@@ -101,6 +111,7 @@ def _host(
     config: dict[str, Any],
     asked: bool,
     answers: Mapping[str, dict[str, Any]] | None,
+    validations: Mapping[str, dict[str, Any]],
 ) -> dict[str, Any]:
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import ping_results, why_not
     from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import explain
@@ -114,7 +125,7 @@ def _host(
         facts = python
     facts = _with_vnpus(facts, _result(variables, "__npu_vnpu"))
     # Install validates by itself, when all is in place; elsewhere it comes with the facts.
-    validation = _result(variables, "__npu_validation") or facts.get("validation") or {}
+    validation = _result(variables, "__npu_validation") or validations.get(name) or facts.get("validation") or {}
     validation = {key: val for key, val in validation.items() if key != "invocation"}
     wrong = None if facts.get("unreachable") else why_not(facts.get("npu"), validation)
     if wrong:

@@ -13,7 +13,7 @@ author:
 description:
   - Turns the result of M(npuops.ascend.npu_preflight) into the arguments of M(npuops.ascend.npu_node) and
     M(npuops.ascend.npu_wait) and into role variables.
-positional: done, hostvars
+positional: done, hostvars, validations
 options:
   _input:
     description: The result of M(npuops.ascend.npu_preflight).
@@ -28,6 +28,12 @@ options:
     description: Ansible's C(hostvars); the driver version that validated is taken from it.
     type: dict
     required: true
+  validations:
+    description:
+      - What M(npuops.ascend.npu_many_hosts) returned for M(npuops.ascend.npu_validate), for hosts that have registered nothing as
+        C(__npu_validation).
+    type: dict
+    default: {}
 """
 
 EXAMPLES = r"""
@@ -48,7 +54,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def npu_targets(preflight: Mapping[str, Any], done: list[str], hostvars: Mapping[str, Any]) -> dict[str, Any]:
+def npu_targets(
+    preflight: Mapping[str, Any],
+    done: list[str],
+    hostvars: Mapping[str, Any],
+    validations: Mapping[str, dict[str, Any]] | None = None,
+) -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
     from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import targets as preflight_targets
@@ -56,7 +67,7 @@ def npu_targets(preflight: Mapping[str, Any], done: list[str], hostvars: Mapping
     validated = {}
     for name in done:
         # In check mode the task is skipped, and what it registers says nothing of the host.
-        validation = hostvars[name].get("__npu_validation") or {}
+        validation = hostvars[name].get("__npu_validation") or (validations or {}).get(name) or {}
         if "firmware_version" in validation:
             validated[name] = validation
     return outside(preflight_targets.targets(preflight["hosts"], done, validated, **preflight["components"]))

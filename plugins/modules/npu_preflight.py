@@ -133,6 +133,19 @@ ready:
   returned: success
   type: list
   elements: str
+look:
+  description:
+    - Options of single hosts for M(npuops.ascend.npu_many_hosts), by inventory name. They are for the hosts on which, as far as
+      their facts tell, no driver is to be staged and no virtual NPU changes.
+  returned: success
+  type: dict
+  contains:
+    driver:
+      description: Options of M(npuops.ascend.npu_driver).
+      type: dict
+    validation:
+      description: Options of M(npuops.ascend.npu_validate).
+      type: dict
 pause:
   description:
     - The names of the nodes that leave the NPU service while their virtual NPUs change, as M(npuops.ascend.npu_vnpu_pause) says.

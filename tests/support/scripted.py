@@ -47,25 +47,29 @@ def script():
     return json.loads((directory() / "answers.json").read_text())
 
 
-def answer(name, host, arguments):
+def answer(name, host, arguments, many=False):
     with open(directory() / "calls", "a") as file:
         before = sum(json.loads(line)["module"] == name and json.loads(line)["host"] == host
                      for line in (directory() / "calls").read_text().splitlines())
-        file.write(json.dumps({"module": name, "host": host, "arguments": arguments}, default=str) + "\\n")
+        file.write(json.dumps({"module": name, "host": host, "arguments": arguments, "many": many}, default=str) + "\\n")
     answers = script()[name].get(host, script()[name].get("*"))
     return answers[min(before, len(answers) - 1)]
 
 
 def asking_many(real):
     class ActionModule(real):
-        def _ask(self, calls, *_more):
-            return {call.host.name: answer("npu_facts", call.host.name, call.arguments) for call in calls}
+        def _ask(self, calls, *more):
+            scripted = [call for call in calls if call.module.rpartition(".")[2] in script()]
+            real = [call for call in calls if call not in scripted]
+            return {
+                call.host.name: answer(call.module.rpartition(".")[2], call.host.name, call.arguments, many=True) for call in scripted
+            } | (super()._ask(real, *more) if real else {})
 
     return ActionModule
 
 
 def action(name, real):
-    if name == "npu_fleet_facts" and "npu_facts" in script():
+    if name == "npu_many_hosts":
         return asking_many(real)
     if name not in script():
         return real
@@ -135,7 +139,10 @@ class Scripted:
             more={"SCRIPTED": str(self.directory), **(more or {})},
         )
 
-    def calls(self, module: str) -> list[tuple[str, dict]]:
-        """(host, arguments) of each call, in their order."""
+    def calls(self, module: str, many: bool | None = None) -> list[tuple[str, dict]]:
+        """(host, arguments) of each call, in their order.
+
+        :param many: only the calls of tasks for many hosts, or only those of a host's own tasks
+        """
         lines = [json.loads(line) for line in (self.directory / "calls").read_text(encoding="utf-8").splitlines()]
-        return [(line["host"], line["arguments"]) for line in lines if line["module"] == module]
+        return [(line["host"], line["arguments"]) for line in lines if line["module"] == module and many in (None, line["many"])]

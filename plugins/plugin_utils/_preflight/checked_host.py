@@ -81,6 +81,11 @@ class CheckedHost:
         name = (self.facts.get("runtime") or {}).get("name")
         return name if name and host_distributions.named(name) else host_distributions.PLAIN.name
 
+    @property
+    def expected_version(self) -> str | None:
+        """The version of the driver that install validates; None for any."""
+        return self.config["driver_version"] if self.wants_driver and not self.runs_another else None
+
     def result(self) -> dict[str, Any]:
         return {
             "status": self.status,
@@ -109,9 +114,16 @@ class CheckedHost:
             "gate": self.gate,
             "keep_release": self.keep_release,
             "other_kernels": self.other_kernels,
-            "expected_version": (self.config["driver_version"] if self.wants_driver and not self.runs_another else None),
+            "expected_version": self.expected_version,
             "family_key": self.family.get("key"),
         }
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Whether, as far as its facts tell, nothing is to be staged on it and its virtual NPUs do not change."""
+        kept = not self.wants_driver or (self.keep_release is not None and not self.other_kernels)
+        by_cdi = self.config["runtime_mode"] == "cdi"
+        return self.status == READY and kept and by_cdi and not self.vnpu_pause and not (self.vnpus and self.vnpus.changed)
 
     def line(self) -> str:
         """The plan for this host, for people."""

@@ -62,6 +62,8 @@ PREFLIGHT = {
     "hosts": {name: dict(READY, node_name=name) for name in HOSTS}, "ready": list(HOSTS), "no_chip": [], "pause": [], "plan": [],
     "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
     "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
+    "look": {"driver": {name: {"chip": "910b", "release": "kept"} for name in HOSTS},
+             "validation": {name: {"version": "25.5.0"} for name in HOSTS}},
     "components": {"namespace": "npu-operator", "device_plugin": True, "exporter": True, "node_agent": True, "noded": False},
 }  # fmt: skip
 FLEET = {"fleet": [], "rollouts": [], "storm": None, "halted": None, "problems": ["a: invalid"], "table": []}
@@ -69,7 +71,7 @@ ANSWERS = {
     "npu_facts": {"*": [{"npu": {}}]},
     "npu_preflight": {"*": [PREFLIGHT]},
     "npu_driver_stage": {"*": [{"changed": True, "release": "staged"}]},
-    "npu_driver": {"*": [{"changed": False}]},
+    "npu_driver": {"*": [{"changed": False, "ready": {"release": "kept"}}]},
     "npu_vnpu": {"*": [{"changed": True, "vnpus": []}]},
     "npu_cdi_spec": {"*": [SETTLED]},
     "containerd_cdi": {"*": [{"changed": True}]},
@@ -149,16 +151,16 @@ def test_no_task_runs_for_each_host(tmp_path, noted, what):
     assert states.count("restored") == restored, done.stdout
 
 
-# What looks at each host, and what is skipped on it.
-INSTALL = {"Activate the driver", "Ensure the CDI spec is present", "Validate the host"}
-SKIPPED = {"Stage the driver", "Divide the chips into virtual NPUs", "Configure the container runtime"}
 NAMED = ("npu_node_agent_image", "npu_device_plugin_image", "npu_exporter_image")
 VERSIONS = [item for name in NAMED for item in ("-e", name + "=r/i:v26.1.0")]
 
 
-def test_a_second_install_only_looks_at_each_host(tmp_path, noted):
-    done, tasks, _scripted = run(tmp_path, noted, "install", {}, *VERSIONS)
-    assert done.returncode == 0 and per_host(tasks) == INSTALL | SKIPPED, done.stdout
+def test_a_second_install_runs_no_task_for_each_host(tmp_path, noted):
+    done, tasks, scripted = run(tmp_path, noted, "install", {}, *VERSIONS)
+    assert done.returncode == 0 and not per_host(tasks), done.stdout
+    for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
+        assert {host for host, _arguments in scripted.calls(module, many=True)} == set(HOSTS)
+        assert not scripted.calls(module, many=False)
     # Not a line for each host that is left out.
     assert "TASK [Leave out" not in done.stdout
 
@@ -178,14 +180,40 @@ def test_install_tells_of_hosts_that_all_fail(tmp_path, noted, answer):
 def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
     """A host that fails is not touched any more, and keeps the others from nothing, even if no other one is to be changed."""
     new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
+    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
     answers = {
-        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new))]},
+        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
         "npu_driver_stage": {"b": [FAILED]},
         "npu_cdi_spec": {"c": [dict(SETTLED, would_change=True, settled=False)], "*": [SETTLED]},
     }
     done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
-    called = {name: [host for host, _arguments in scripted.calls(name)] for name in ANSWERS}
+    called = {name: [host for host, _arguments in scripted.calls(name, many=False)] for name in ANSWERS}
     assert called["npu_driver_stage"] == ["b"] and called["containerd_cdi"] == ["c"], done.stdout
     for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
-        assert sorted(called[module]) == ["a", "c"], module
-    assert called["npu_node"] and done.returncode == 2, done.stdout
+        assert called[module] == ["c"], module
+        assert sorted(host for host, _arguments in scripted.calls(module, many=True)) == ["a", "c"]
+    # With what the look has found out about the host that needed nothing.
+    (_host, arguments), *_others = scripted.calls("npu_node")
+    assert [node["name"] for node in arguments["nodes"]] == ["a", "c"] and done.returncode == 2, done.stdout
+
+
+# An answer to one of the looks, and whether the host is settled with it.
+LOOKS = {
+    "a driver that is to be activated": ("npu_driver", {"changed": True, "ready": {}}),
+    "a driver that is not ready": ("npu_driver", {"changed": False, "ready": None}),
+    "a file that cannot be created": (
+        "npu_driver",
+        {"changed": False, "ready": {"release": "kept"}, "warnings": ["/usr is read-only"]},
+    ),
+    "a CDI spec that is to be written": ("npu_cdi_spec", dict(SETTLED, changed=True)),
+    "a runtime without CDI": ("npu_cdi_spec", dict(SETTLED, settled=False)),
+    "a host that is not valid": ("npu_validate", {"changed": False, "failed": True, "valid": False, "msg": "npu-smi fails"}),
+    "a host that went down": ("npu_validate", {"unreachable": True, "msg": "no route"}),
+}
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_a_host_that_needs_something_has_its_own_tasks(tmp_path, noted, what):
+    module, answer = LOOKS[what]
+    done, tasks, _scripted = run(tmp_path, noted, "install", {module: {"b": [answer], **ANSWERS[module]}}, *VERSIONS)
+    assert tasks["npuops.ascend.npu_driver : Activate the driver"] == {"b"}, done.stdout

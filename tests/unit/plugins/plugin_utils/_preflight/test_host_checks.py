@@ -161,3 +161,34 @@ def test_what_counts_is_the_driver_that_the_host_will_run():
 def test_a_driver_that_huawei_does_not_name_is_told():
     verdict = only(host(driver_version="25.3.rc1"), version_line="26.1")
     assert verdict.status == "ready" and "Huawei does not say whether MindCluster 26.1 works with driver 25.3.rc1" in verdict.line()
+
+
+THERE = {"loaded": True, "managed": True, "loaded_release": RELEASE, "release": RELEASE, "complete": True}
+
+
+@pytest.mark.parametrize(
+    ("driver", "config", "settled"),
+    [
+        (THERE, {}, True),
+        (dict(THERE, loaded_release=RELEASE.replace("25.5.0", "25.3.0")), {}, True),
+        (dict(THERE, complete=False), {}, False),
+        ({"loaded": False, "tree": None}, {}, False),
+        (THERE, {"runtime_mode": "cdi"}, True),
+        (THERE, {"runtime_mode": "ascend"}, False),
+        (THERE, {"driver_source": "preinstalled"}, True),
+        (THERE, {"driver_source": "run"}, False),
+    ],
+)
+def test_which_hosts_may_need_nothing(driver, config, settled):
+    assert only(host(fact=facts(boot_id="boot-a", driver=driver), **config)).may_be_settled is settled
+
+
+def test_one_whose_virtual_npus_change_needs_something():
+    vnpus = {"vnpu_plan": {"changed": True, "target": [], "destroy": [], "create": [], "problem": None}}
+    verdict = only(host(fact=facts("d500", "boot-a", driver=THERE, **vnpus), vnpu={"vir04": 1}))
+    assert verdict.status == "ready" and not verdict.may_be_settled
+
+
+def test_one_with_a_driver_to_stage_for_another_kernel_needs_something():
+    verdict = only(host(fact=facts(boot_id="boot-a", driver=THERE), driver_kernels=["6.6.0-200.0.0.1"]))
+    assert verdict.other_kernels and not verdict.may_be_settled

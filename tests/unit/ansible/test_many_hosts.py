@@ -19,9 +19,12 @@ PLAY = [
         "gather_facts": False,
         "tasks": [
             {
-                "npuops.ascend.npu_fleet_facts": {
+                "npuops.ascend.npu_many_hosts": {
+                    "module": "npu_facts",
                     "hosts": "{{ ansible_play_hosts }}",
-                    "variables": ["driver_root", "driver_source", "runtime_mode", "runtime_package"],
+                    "variables": {
+                        name: "npu_" + name for name in ("driver_root", "driver_source", "runtime_mode", "runtime_package")
+                    },
                     "timeout": 20,
                 },
                 "delegate_to": "localhost",

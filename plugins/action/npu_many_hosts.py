@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ansible.errors import AnsibleActionFail, AnsibleError
@@ -12,28 +12,22 @@ from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import many_hosts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given, is_empty
 
-MODULE = "npuops.ascend.npu_facts"
-# The variables that the options of that module are set by.
-VARIABLES = {
-    "driver_root": "npu_driver_root",
-    "driver_source": "npu_driver_source",
-    "library_path": "npu_runtime_library_path",
-    "network": "npu_validate_network",
-    "runtime_mode": "npu_runtime_mode",
-    "runtime_package": "npu_runtime_package",
-    "vnpu_layout": "npu_vnpu",
-}
+# Of its URL, which may hold a secret, a host learns only that there is one.
+_ONLY_WHETHER = "npu_runtime_package"
 
 
 class ActionModule(ActionBase):
-    """See the documentation of the module npu_fleet_facts."""
+    """See the documentation of the module npu_many_hosts."""
 
     ARGUMENTS = {
+        "module": {"type": "str", "choices": ["npu_facts", "npu_driver", "npu_cdi_spec", "npu_validate"], "required": True},
         "hosts": {"type": "list", "elements": "str", "required": True},
         "options": {"type": "dict", "default": {}},
-        "variables": {"type": "list", "elements": "str", "choices": list(VARIABLES), "default": []},
+        "variables": {"type": "dict", "default": {}},
+        "host_options": {"type": "dict", "default": {}},
         "timeout": {"type": "int", "default": 300},
     }
     _requires_connection = False
@@ -43,7 +37,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         _validation, params = self.validate_argument_spec(self.ARGUMENTS)
         if not self._task.delegate_to:
-            raise AnsibleActionFail("Delegate npu_fleet_facts to localhost, so that no password of a host is used for others.")
+            raise AnsibleActionFail("Delegate npu_many_hosts to localhost, so that no password of a host is used for others.")
         answers: dict[str, dict[str, Any]] = {}
         calls = list(self._calls(params, task_vars, answers))
         answers.update(self._ask(calls, task_vars, params["timeout"]))
@@ -63,19 +57,33 @@ class ActionModule(ActionBase):
             variables = hostvars._variable_manager.get_vars(  # noqa: SLF001
                 play=self._task.play, host=host, include_hostvars=False, _hosts=[name], _hosts_all=[name]
             )
+            # One that has no Python, where check mode brings none, cannot be asked.
+            if not (variables.get("__npu_python") or {}).get("python", True):
+                continue
             try:
-                arguments = dict(params["options"], **self._of_host(params["variables"], variables))
+                templar = Templar(loader=self._loader, variables=variables)
+                arguments = {
+                    **params["options"],
+                    **_values(params["variables"], variables, templar),
+                    **(params["host_options"].get(name) or {}),
+                }
             except AnsibleError as exc:
                 answers[name] = {"failed": True, "msg": one_line(exc)}
             else:
-                # One that has no Python, where check mode brings none, cannot be asked.
-                if (variables.get("__npu_python") or {}).get("python", True):
-                    yield many_hosts.Call(host, variables, MODULE, arguments)
+                yield many_hosts.Call(host, variables, "npuops.ascend." + params["module"], arguments)
 
-    def _of_host(self, options: list[str], variables: dict[str, Any]) -> dict[str, Any]:
-        templar = Templar(loader=self._loader, variables=variables)
-        values = {option: templar.template(variables[VARIABLES[option]]) for option in options if VARIABLES[option] in variables}
-        found = {option: value for option, value in values.items() if not is_empty(value)}
-        if "runtime_package" in found:
-            found["runtime_package"] = True
-        return found
+
+def _values(names: Mapping[str, Any], variables: Mapping[str, Any], templar: Templar) -> dict[str, Any]:
+    """``names``, of variables or of more such names, with the values that the host's ``variables`` have or the roles' defaults.
+    Without those that are empty."""
+    found: dict[str, Any] = {}
+    for option, name in names.items():
+        if isinstance(name, Mapping):
+            found[option] = _values(name, variables, templar)
+            continue
+        value = templar.template(variables[name]) if name in variables else None
+        if is_empty(value):
+            value = spec_defaults.default(name)
+        if not is_empty(value):
+            found[option] = True if name == _ONLY_WHETHER else value
+    return found
