@@ -25,7 +25,7 @@ def remove(cluster: AnyCluster, name: str, manifests: Iterable[Object], say: Cal
     for manifest in manifests:
         ours = smoke_pod.for_node(manifest, name)["metadata"]
         path, key = "/api/v1/namespaces/%s/pods" % ours["namespace"], ours["labels"][smoke_pod.LABEL]
-        for pod in cluster.list(path, labelSelector="%s=%s" % (smoke_pod.LABEL, key)):
+        for pod in cluster.list(path, label_selector="%s=%s" % (smoke_pod.LABEL, key)):
             if kube_client.labels(pod).get(smoke_pod.LABEL) == key and pod["metadata"]["name"].startswith(ours["name"]):
                 _remove(cluster, "%s/%s" % (path, pod["metadata"]["name"]), say, clock)
 

@@ -15,14 +15,14 @@ import os
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_failure import printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects, Selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE, new_lease
 
 ANNOTATION = "npuops.ascend/adopting"
@@ -139,11 +139,11 @@ class _InTurn:
         self._turn.keep(_BEAT_SECONDS)
         return self._cluster.get(path, **params)
 
-    def list(self, path: str, **selectors: Any) -> Objects:
+    def list(self, path: str, **selectors: Unpack[Selectors]) -> Objects:
         self._turn.keep(_BEAT_SECONDS)
         return self._cluster.list(path, **selectors)
 
-    def each(self, path: str, **selectors: Any) -> Iterator[Object]:
+    def each(self, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
         self._turn.keep(_BEAT_SECONDS)
         return self._cluster.each(path, **selectors)
 

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Selectors
 
 # The label of revisions and pods. Its value says which pod was made from which template.
 HASH = "controller-revision-hash"
@@ -46,7 +46,7 @@ class Revisions:
         return {key: value for key, value in template.items() if key != "$patch"}
 
 
-def selector_of(daemonset: Object) -> dict[str, str]:
+def selector_of(daemonset: Object) -> Selectors:
     """What narrows a list to the pods and revisions of the DaemonSet; whose they are tells ``is_owned``."""
     selector: Object = daemonset["spec"].get("selector") or {}
     labels: dict[str, str] = selector.get("matchLabels") or {}

@@ -13,13 +13,13 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects, Selectors
 
 try:
     import yaml
@@ -253,12 +253,15 @@ class Cluster:
         except NotFound:
             return None
 
-    def list(self, path: str, **selectors: Any) -> Objects:
+    def list(self, path: str, **selectors: Unpack[Selectors]) -> Objects:
         """All objects at ``path``, fetched in pages."""
         return list(self.each(path, **selectors))
 
-    def each(self: AnyCluster, path: str, **selectors: Any) -> Iterator[Object]:
+    def each(self: AnyCluster, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
         """The objects at ``path`` one after the other; only one page of them is in memory."""
+        unknown = selectors.keys() - Selectors.__annotations__.keys()
+        if unknown:
+            raise TypeError("a list has no %s: everything would be listed" % ", ".join(sorted(unknown)))
         token, again = None, False
         while True:
             try:

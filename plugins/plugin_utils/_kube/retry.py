@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects, Selectors
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
 API_RETRY_SECONDS = 600
@@ -93,10 +93,10 @@ class RetryingCluster:
 
     # Page by page, so that an outage costs a page, and the memory of one is all it takes.
 
-    def list(self, path: str, **selectors: Any) -> Objects:
+    def list(self, path: str, **selectors: Unpack[Selectors]) -> Objects:
         return list(self.each(path, **selectors))
 
-    def each(self, path: str, **selectors: Any) -> Iterator[Object]:
+    def each(self, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
         return kube_client.Cluster.each(self, path, **selectors)
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 # A Kubernetes object, or a part of one, as the API server has it: decoded JSON.
 Object = dict[str, Any]
@@ -15,6 +15,14 @@ Objects = list[Object]
 Labels = dict[str, str]
 # What is to become of them: None removes one.
 LabelChanges = dict[str, str | None]
+
+
+class Selectors(TypedDict, total=False):
+    """What limits a list. The client library ignores arguments that it does not know, so each name counts."""
+
+    label_selector: str
+    field_selector: str
+    header_params: dict[str, str]
 
 
 class AnyCluster(Protocol):
@@ -30,10 +38,10 @@ class AnyCluster(Protocol):
     def get(self, path: str, **params: Any) -> Object | None:
         """The object, or None if there is none."""
 
-    def list(self, path: str, **selectors: Any) -> Objects:
+    def list(self, path: str, **selectors: Unpack[Selectors]) -> Objects:
         """The objects of a collection, all at once."""
 
-    def each(self, path: str, **selectors: Any) -> Iterator[Object]:
+    def each(self, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
         """The objects of a collection, page by page."""
 
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:

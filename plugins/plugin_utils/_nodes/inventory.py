@@ -18,7 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FA
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.schema import NODE_NAME
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 # Of what read() returns: a cache of another format is not used.
@@ -73,7 +73,7 @@ class InventoryHost:
 
 def read(cluster: AnyCluster, label_selector: str | None) -> list[dict[str, Any]]:
     """What an inventory needs of each Node, as plain data for a cache; one page of whole Nodes is in memory at a time."""
-    selectors = {"label_selector": label_selector} if label_selector else {}
+    selectors: Selectors = {"label_selector": label_selector} if label_selector else {}
     return [slim(node) for node in cluster.each("/api/v1/nodes", **selectors)]
 
 

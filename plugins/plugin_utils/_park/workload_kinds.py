@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park.kind_table import KNOWN, SUSPEND, Key, Path, Stop
 
 REPLICAS = ("spec", "replicas")
@@ -256,7 +256,7 @@ def dig(item: Any, path: Path) -> Any:
     return item
 
 
-def each(cluster: AnyCluster, kind: Kind, **selectors: Any) -> Iterable[Object]:
+def each(cluster: AnyCluster, kind: Kind, **selectors: Unpack[Selectors]) -> Iterable[Object]:
     """The objects of a Kind."""
     if kind.built_in:
         return cluster.each(kind.list_path, **selectors)

@@ -39,7 +39,7 @@ def judge(cluster: AnyCluster, version_line: str, settings: Mapping[str, Any], o
     if ours:
         return [], []
     try:
-        found = cluster.list("/api/v1/configmaps", fieldSelector="metadata.name=" + _CONFIGURATION)
+        found = cluster.list("/api/v1/configmaps", field_selector="metadata.name=" + _CONFIGURATION)
     except NpuError as exc:
         if "missing" not in exc.details:
             raise

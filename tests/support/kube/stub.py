@@ -155,7 +155,11 @@ class ApiServer:
             self.put(path, body)
             return 201, body
         if path in self.objects:
-            return 200, self._page(_selected(self.objects[path].values(), query.get("labelSelector")), query)
+            found = _selected(self.objects[path].values(), query.get("labelSelector"))
+            key, _equals, name = query.get("fieldSelector", "").partition("=")
+            if key == "metadata.name":
+                found = [item for item in found if item["metadata"]["name"] == name]
+            return 200, self._page(found, query)
         collection, _slash, name = path.rpartition("/")
         if name == "log":
             return 200, self.logs.get(collection.rpartition("/")[2], "")

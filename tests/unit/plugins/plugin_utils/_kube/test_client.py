@@ -150,6 +150,12 @@ def wanted(name, labels, annotations=None):
     return {"name": name, "labels": labels, "annotations": annotations or {}}
 
 
+def test_a_list_takes_no_selector_by_another_name(cluster):
+    """The client library ignores it, and the whole cluster would be listed."""
+    with pytest.raises(TypeError, match="a list has no fieldSelector"):
+        cluster.list("/api/v1/pods", fieldSelector="spec.nodeName=a")
+
+
 def test_a_list_whose_pages_expire(api, cluster, monkeypatch):
     """After an outage between two pages, say: the server has forgotten the list, and offers to go on with what there is now."""
     monkeypatch.setattr(kube_client, "PAGE", 2)

@@ -24,6 +24,8 @@ tiers:
 def fixture_api():
     with ApiServer() as server:
         server.objects[CONFIGMAPS] = {}
+        # Of others, that say what only Volcano's would have to.
+        server.put(CONFIGMAPS, {"metadata": {"name": "notes", "namespace": "team"}, "data": {"todo": WITH % "volcano-npu_v1.0.0"}})
         yield server
 
 
