@@ -365,6 +365,13 @@ DEFECTS = (
         "or self._soaks(slots, node, soak)",
     ),
     Defect(
+        "domains-mix",
+        "A node begins while one of another domain is in maintenance, although the nodes of a domain go together.",
+        "_record/slots.py",
+        "if value not in (None, domain.value)}",
+        "if value is False}",
+    ),
+    Defect(
         "no-least",
         "A node begins although too few chips would remain allocatable.",
         "_record/slots.py",

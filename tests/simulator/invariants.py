@@ -128,7 +128,8 @@ class Invariants:
                 raise Violation("soak", "%s begins %d s after %s" % (name, now - self._served[1], self._served[0]))
 
     def _domains(self, had: dict[str, Any], has: dict[str, Any]) -> None:
-        """No upgrade or rollback begins with a node of a domain of which as many are in maintenance as its run allows."""
+        """No upgrade or rollback begins with a node of a domain of which as many are in maintenance as its run allows, or with one
+        of another domain where those go together."""
         run = self.runs.get(self._api.acting)
         if run is None or not run.domain:
             return
@@ -136,7 +137,9 @@ class Invariants:
         same = {name: node for name, node in found if node and DOMAIN in node["metadata"]["labels"]}
         for name, node in same.items():
             begins = name not in had and has[name].get("reason") != "recovery" and not _record(node)
-            if begins and len(same) > run.domain:
+            if begins and run.domain < 0 and len({node["metadata"]["labels"][DOMAIN] for node in same.values()}) > 1:
+                raise Violation("domains mix", "%s begins beside %s" % (name, ", ".join(sorted({*same} - {name}))))
+            if begins and 0 < run.domain < len(same):
                 raise Violation("domain", "%s begins, and of its domain %s" % (name, ", ".join(sorted({*same} - {name}))))
 
     def _leasts(self, had: dict[str, Any], has: dict[str, Any]) -> None:

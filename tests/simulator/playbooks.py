@@ -66,7 +66,7 @@ def settings_of(run: Run) -> dict[str, Any]:
         wait_for_jobs=_JOBS if run.jobs else {},
         window=_window(run.window),
         node_soak=run.soak,
-        domain={"label": DOMAIN if run.domain else "", "max_parallel": run.domain or 1},
+        domain={"label": DOMAIN if run.domain else "", "max_parallel": max(run.domain, 1), "together": run.domain < 0},
         min_available={RESOURCE: run.least * CHIPS} if run.least else {},
         alerts={"wait": 120},
     )

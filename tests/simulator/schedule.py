@@ -85,7 +85,7 @@ class Run:
     jobs: bool = False  # npu_upgrade_wait_for_jobs: pods may end by themselves first
     window: str = ""  # one of WINDOWS, in Asia/Shanghai; "": it is always open
     soak: int = 0  # npu_upgrade_node_soak
-    domain: int = 0  # npu_upgrade_domain.max_parallel; 0: without npu_upgrade_domain
+    domain: int = 0  # npu_upgrade_domain.max_parallel; 0: without npu_upgrade_domain; -1: with its together
     least: int = 0  # npu_upgrade_min_available, in nodes' worth of chips
     alert_at: float = 0.0  # an alert of its npu_upgrade_alerts fires from then on, in seconds of the simulation,
     alert_for: float = 0.0  # for so long; 0: never
@@ -275,7 +275,8 @@ def _domains(dice: random.Random, schedule: Schedule) -> Schedule:
     if schedule.nodes < 2 or dice.random() >= 0.15:
         return schedule
     slots = dice.choice((0, 2, 3))
-    runs = tuple(dataclasses.replace(run, domain=dice.choice((0, 1, 1)), slots=slots) for run in schedule.runs)
+    domain = dice.choice((0, -1))  # for all runs: one that lets domains mix disturbs another one's that does not
+    runs = tuple(dataclasses.replace(run, domain=domain or dice.choice((0, 1, 1)), slots=slots) for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
 
 

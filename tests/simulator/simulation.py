@@ -69,8 +69,10 @@ class Simulation:
             host.incurable = name in schedule.incurable
             if name in schedule.ill:
                 host.health[2:4] = ["Warning", "Critical"]
+            # Two domains where those go together, otherwise one.
+            rack = 2 if any(run.domain < 0 for run in schedule.runs) and name in schedule.names[1:2] else 1
             host.register({kube_client.LABEL_PRESENT: "", kube_client.LABEL_COMPONENTS: "enabled",
-                           kube_client.LABEL_DRIVER_VERSION: "25.2.0", DOMAIN: "rack-1"})  # fmt: skip
+                           kube_client.LABEL_DRIVER_VERSION: "25.2.0", DOMAIN: "rack-%d" % rack})  # fmt: skip
         self.pods = self.api.pods = Pods(self.timeline, self.api, self.hosts, schedule.workloads)
         self.invariants.pods, self.invariants.hosts = self.pods, self.hosts
         self.api.on_write = self._written

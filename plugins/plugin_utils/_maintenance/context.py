@@ -163,7 +163,8 @@ class MaintenancePolicy:
     retry: bool = False  # whether what failed before is tried again
     window: Window = Window()  # when it may begin
     node_soak: int = 0  # seconds that the node before serves until an upgrade begins
-    domain: tuple[str, int] = ("", 0)  # the label that says which nodes belong together, and how many of them at once; "": none
+    # The label that says which nodes belong together, "" for none; how many of them at once; whether they go together instead.
+    domain: tuple[str, int, bool] = ("", 0, False)
     alerts_wait: int = 0  # seconds to wait for the end of an alert
     min_available: MinAvailable = MinAvailable()  # how many chips are to remain allocatable
 
@@ -183,7 +184,9 @@ class MaintenancePolicy:
             # A wedged node serves no pod, so its reboot disturbs no more by day than by night.
             window=Window() if recovers else Window.of(settings["window"]),
             node_soak=settings["node_soak"],
-            domain=("", 0) if recovers else (settings["domain"]["label"], settings["domain"]["max_parallel"]),
+            domain=cls.domain
+            if recovers
+            else (settings["domain"]["label"], settings["domain"]["max_parallel"], settings["domain"]["together"]),
             alerts_wait=0 if recovers else settings["alerts"]["wait"],
             # A wedged node serves no pod, so its reboot takes no chip away.
             min_available=MinAvailable(None if recovers else settings["min_available"]),
@@ -411,9 +414,9 @@ class Work:
 
     def domain(self) -> maintenance_slots.Domain | None:
         """The domain of the node, None if it belongs to none."""
-        label, most = self.policy.domain
+        label, most, together = self.policy.domain
         value = kube_client.labels(self.log.node).get(label) if label else None
-        return maintenance_slots.Domain(label, value, most) if value is not None else None
+        return maintenance_slots.Domain(label, value, most, together) if value is not None else None
 
     def check_slot(self) -> None:
         """Raise Halted or NotYet when the node may not go on to its reboot. A slot that was lost meanwhile is taken again."""

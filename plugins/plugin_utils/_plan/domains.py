@@ -14,10 +14,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node i
 
 
 class Domains(NamedTuple):
-    """``label``: whose values name the domains, "" without any; ``most``: nodes of a domain in maintenance at once."""
+    """``label``: whose values name the domains, "" without any; ``most``: nodes of a domain in maintenance at once; ``together``:
+    instead of that, one domain after the other."""
 
     label: str = ""
     most: int = 1
+    together: bool = False
 
     def of(self, entry: PlannedNode) -> str | None:
         """The domain of a node, None if it belongs to none."""
@@ -32,8 +34,11 @@ class Domains(NamedTuple):
         if len(without) == len(due):
             told = "npu_upgrade_domain.label is %s, and no node that is due has this label. Correct or remove npu_upgrade_domain"
             return [told % self.label], []
-        nodes = "node" if self.most == 1 else "nodes"
-        notes = ["at most %d %s with the same value of the label %s at once" % (self.most, nodes, self.label)]
+        if self.together:
+            notes = ["the nodes with the same value of the label %s go together" % self.label]
+        else:
+            nodes = "node" if self.most == 1 else "nodes"
+            notes = ["at most %d %s with the same value of the label %s at once" % (self.most, nodes, self.label)]
         if without:
             notes.append("without the label %s, and so without this limit: %s" % (self.label, plan_lines.some(without)))
         return [], notes
@@ -43,5 +48,10 @@ class Domains(NamedTuple):
         if not self.label:
             return maximum
         counts = collections.Counter(self.of(entry) for entry in entries if entry.due)
-        room = counts.pop(None, 0) + sum(min(count, self.most) for count in counts.values())
+        room = counts.pop(None, 0)
+        if self.together:
+            # Those of the largest one; of smaller ones, fewer.
+            room += max(counts.values(), default=0)
+        else:
+            room += sum(min(count, self.most) for count in counts.values())
         return max(1, min(room, maximum) if maximum else room)

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict impo
 def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domains) -> None:
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
     those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``. Within each of
-    these, the domains take turns, as few nodes of one may be in maintenance at once."""
+    these, the domains take turns, as few nodes of one may be in maintenance at once, or come one after the other."""
     due = [entry for entry in entries if entry.due]
     proved = {entry.pool for entry in entries if entry.verdict == UP_TO_DATE}
     seen = proved | {entry.pool for entry in entries if entry.verdict in (IN_FLIGHT, ON_TRIAL)}
@@ -39,13 +39,19 @@ def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domain
         return 1 if entry.canary else 2 if entry.wedged else 3
 
     counts: collections.Counter[tuple[int, str | None]] = collections.Counter()
+    now = sorted((entry for entry in due if not entry.later), key=rank)
+    numbers: dict[str | None, int] = {}  # of the domains, as they come first
+    for entry in now:
+        numbers.setdefault(domains.of(entry), len(numbers))
 
     def place(entry: PlannedNode) -> tuple[int, int]:
-        """Its rank, and how many of its domain come before it in that."""
+        """Its rank, and in that the number of its domain, or how many of its domain come before it."""
         value = domains.of(entry)
+        if domains.together:
+            return rank(entry), numbers[value]
         counts[rank(entry), value] += value is not None
         return rank(entry), counts[rank(entry), value]
 
     # Sorting is stable: beside that, it is the order of the inventory.
-    for number, entry in enumerate(sorted((entry for entry in due if not entry.later), key=place), 1):
+    for number, entry in enumerate(sorted(now, key=place), 1):
         entry.order = number

@@ -77,7 +77,7 @@ def make(
         cluster_reasons += vnpu_changes.excluded(entries, device_plugin)
     room = Room(snapshot)
     planned_evictions.simulate([entry for entry in entries if entry.verdict in (READY, AWAITING)], room, context)
-    domains = Domains(settings.domain["label"], settings.domain["max_parallel"])
+    domains = Domains(settings.domain["label"], settings.domain["max_parallel"], settings.domain["together"])
     rollout_order.arrange(entries, settings.canary, domains)
     reasons, domain_notes = domains.judge(entries)
     cluster_reasons += reasons

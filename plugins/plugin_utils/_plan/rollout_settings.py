@@ -38,7 +38,7 @@ class RolloutSettings:
     allow_older: bool
     node_soak: int = 0
     min_available: MinAvailable = MinAvailable()
-    domain: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"label": "", "max_parallel": 1})
+    domain: Mapping[str, Any] = dataclasses.field(default_factory=lambda: {"label": "", "max_parallel": 1, "together": False})
     window: Window = Window()
 
     @classmethod

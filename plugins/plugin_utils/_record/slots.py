@@ -76,6 +76,7 @@ class Domain(NamedTuple):
     label: str
     value: str
     most: int  # of its nodes in maintenance at once
+    together: bool = False  # instead: any number of its nodes at once, and none of another domain
 
     def __str__(self) -> str:
         return "%s=%s" % (self.label, self.value)
@@ -164,14 +165,17 @@ class Slots:
         return self._write(decide)
 
     def _full(self, slots: LeaseState, domain: Domain | None) -> Wait | None:
-        """A Wait if as many nodes of the domain as it allows have a slot, whichever run and maintenance they are in."""
+        """A Wait if as many nodes of the domain as it allows have a slot, or one of another domain if its nodes go together,
+        whichever run and maintenance they are in."""
         if domain is None:
             return None
-        same = {
-            name: holder
-            for name, holder in _counted(slots["holders"]).items()
-            if self._watch.label(name, holder, domain.label) == domain.value
-        }
+        counted = _counted(slots["holders"])
+        values = {name: self._watch.label(name, holder, domain.label) for name, holder in counted.items()}
+        if domain.together:
+            others = {name: counted[name] for name, value in values.items() if value not in (None, domain.value)}
+            told = "nodes of another domain than %s are in maintenance (npu_upgrade_domain.together): %s"
+            return Wait(told % (domain, _holders_text(others)), others) if others else None
+        same = {name: counted[name] for name, value in values.items() if value == domain.value}
         if len(same) < domain.most:
             return None
         return Wait("npu_upgrade_domain allows %d of %s at once: %s" % (domain.most, domain, _holders_text(same)), same)

@@ -387,6 +387,23 @@ def lose_slot(fleet, to):
     assert slots.take(to, "run-2", 1) is None
 
 
+def test_the_nodes_of_a_domain_go_together():
+    fleet = Fleet()
+    for name, rack in zip(NAMES, "121", strict=True):
+        fleet.world.touch(name, lambda node, rack=rack: node["metadata"]["labels"].update({"example.com/rack": rack}))
+    together = set()
+
+    def look():
+        fleet._look()
+        together.add(frozenset(name for name in NAMES if fleet.world.node(name)["spec"].get("unschedulable")))
+
+    fleet.world.after_write = look
+    domain = {"label": "example.com/rack", "together": True}
+    cycles = [fleet.cycle(name, order={"proved": True}, max_parallel=0, domain=domain) for name in NAMES]
+    assert fleet.run(*cycles) == ["done"] * 3
+    assert {"npu-a", "npu-c"} in together and not any("npu-b" in names and len(names) > 1 for names in together)
+
+
 def least(chips):
     return {"min_available": {RESOURCE: chips}}
 

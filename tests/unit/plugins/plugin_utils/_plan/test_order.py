@@ -56,6 +56,17 @@ def test_domains_take_turns():
     assert make(hosts, nodes=nodes, max_parallel=0).ordered[1].name == "b"
 
 
+def test_domains_that_go_together_come_one_after_the_other():
+    nodes = racks(a="1", b="2", c="1", d="2", e="3", f=None)
+    domain = {"label": RACK, "max_parallel": 1, "together": True}
+    plan = make([host(name) for name in "abcdef"], nodes=nodes, domain=domain, max_parallel=0)
+    assert [entry.name for entry in plan.ordered] == ["a", "c", "b", "d", "e", "f"]
+    assert plan.cluster_notes[:2] == [
+        "the nodes with the same value of the label example.com/rack go together",
+        "without the label example.com/rack, and so without this limit: f",
+    ]
+
+
 @pytest.mark.parametrize(("most", "max_parallel", "minutes"), [(1, 0, 30), (1, 3, 30), (2, 0, 20), (1, 1, 50), (3, 0, 10)])
 def test_domains_in_the_estimate(most, max_parallel, minutes):
     nodes = racks(a="1", b="1", c="1", d="2", e="2")

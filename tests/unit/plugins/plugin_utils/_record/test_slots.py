@@ -66,6 +66,21 @@ def test_few_nodes_of_a_domain_at_once(world, slots, rack):
     assert slots.take("npu-b", "run-2", 0, domain=RACK) is None, "who has a slot keeps it"
 
 
+def test_the_nodes_of_a_domain_go_together(world, slots, rack):
+    """Any number of them, and none of another one; a node without the label neither waits nor keeps others waiting."""
+    together = RACK._replace(together=True)
+    world.touch("npu-c", lambda node: node["metadata"]["labels"].update({"example.com/rack": "2"}))
+    assert slots.take("npu-a", "run-1", 0, domain=together) is None
+    assert slots.take("npu-b", "run-2", 0, domain=together) is None
+    why = slots.take("npu-c", "run-2", 0, domain=together._replace(value="2"))
+    assert why.startswith("nodes of another domain than example.com/rack=2 are in maintenance (npu_upgrade_domain.together): npu-a")
+    assert set(why.holders) == {"npu-a", "npu-b"}
+    world.touch("npu-a", lambda node: node["metadata"]["labels"].pop("example.com/rack"))
+    slots.give("npu-b", "run-2")
+    world.clock.sleep(40)
+    assert slots.take("npu-c", "run-2", 0, domain=together._replace(value="2")) is None
+
+
 def test_a_dead_run_does_not_fill_a_domain(world, slots, rack):
     slots.take("npu-a", "run-1", 0)
     assert slots.take("npu-b", "run-2", 0, domain=RACK)
