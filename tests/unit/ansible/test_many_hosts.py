@@ -9,9 +9,11 @@ import json
 import pathlib
 
 import pytest
+import yaml
 
 from support import controller
 from support.canned_hosts import DOWN, LOCAL, CannedHosts
+from support.paths import CHECKOUT
 
 PLAY = [
     {
@@ -126,3 +128,20 @@ def test_only_the_host_that_asks_for_it_becomes_another_user(asked):
 def test_what_hangs_has_ended(asked):
     pid = (asked[1] / "frozen.pid").read_text(encoding="utf-8").strip()
     assert not pathlib.Path("/proc", pid).exists() or not pathlib.Path("/proc", pid, "cmdline").read_bytes()
+
+
+def _tasks(block):
+    for task in block or ():
+        for part in ("tasks", "block", "rescue", "always"):
+            yield from _tasks(task.get(part))
+        yield task
+
+
+def test_every_task_for_many_hosts_is_one_that_a_fleet_can_have():
+    """It is no host's own, and a limit that a site has for each task (task_timeout) is not one for the whole fleet."""
+    files = [path for folder in ("playbooks", "roles") for path in (CHECKOUT / folder).rglob("*.yml")]
+    texts = [text for text in (path.read_text(encoding="utf-8") for path in files) if "npu_many_hosts:" in text]
+    found = [task for text in texts for task in _tasks(yaml.safe_load(text)) if "npuops.ascend.npu_many_hosts" in task]
+    assert len(found) > 5
+    for task in found:
+        assert (task["delegate_to"], task["run_once"], task["timeout"]) == ("localhost", True, 0), task["name"]
