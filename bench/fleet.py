@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What status and plan of many hosts cost the controller, beside `ansible -m ping` on the same hosts.
+"""What each host more costs the controller in status and plan, beside `ansible -m ping` on the same hosts.
 
 The hosts are those of the lab with chips, each under many names, over SSH connections that are already open. What the hosts
 themselves spend is not part of it. A goal missed is exit status 1.
@@ -21,7 +21,9 @@ import tempfile
 import yaml
 from install import CHECKOUT, run
 
-GOAL = 0.3  # times the CPU time of ping
+# Times the CPU time of ping, for each host more. A plan also compares the components, for which it goes through all hosts again.
+GOALS = {"status": 0.3, "plan": 0.4}
+FEW = 3  # hosts, of which a run costs what any run costs
 GROUP = "npu_nodes"
 
 
@@ -40,6 +42,18 @@ def with_many_names(inventory: str, number: int) -> dict:
     return found
 
 
+def commands(inventory: str, number: int, directory: str) -> dict[str, list[str]]:
+    """Return what is measured, for that many hosts."""
+    path = pathlib.Path(directory, f"inventory-{number}.json")
+    path.write_text(json.dumps(with_many_names(inventory, number)), encoding="utf-8")
+    playbook = ["ansible-playbook", "-i", str(path)]
+    return {
+        "ping": ["ansible", "-i", str(path), GROUP, "-m", "ansible.builtin.ping"],
+        "status": [*playbook, "npuops.ascend.status", "-e", f"npu_status_file={directory}/status.json"],
+        "plan": [*playbook, "npuops.ascend.plan"],
+    }
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     state = pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")
@@ -47,32 +61,25 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=120, help="how many names; default: %(default)s")
     parser.add_argument("--runs", type=int, default=3, help="of each; default: %(default)s")
     arguments = parser.parse_args()
+    if arguments.hosts <= FEW:
+        parser.error(f"--hosts must be more than {FEW}")
     with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory, "inventory.json")
-        path.write_text(json.dumps(with_many_names(arguments.inventory, arguments.hosts)), encoding="utf-8")
-        ping = ["ansible", "-i", str(path), GROUP, "-m", "ansible.builtin.ping"]
-        commands = {"ping": ping}
-        for playbook in ("status", "plan"):
-            more = ["-e", f"npu_status_file={directory}/status.json"] if playbook == "status" else []
-            commands[playbook] = ["ansible-playbook", "-i", str(path), f"npuops.ascend.{playbook}", *more]
+        few, many = (commands(arguments.inventory, number, directory) for number in (FEW, arguments.hosts))
         # Opens the connections.
-        answering = len(re.findall(r"^\S+ \| SUCCESS", run(ping)[2], re.MULTILINE))
+        answering = len(re.findall(r"^\S+ \| SUCCESS", run(many["ping"])[2], re.MULTILINE))
         if answering != arguments.hosts:
             sys.exit(f"only {answering} of {arguments.hosts} hosts answer")
-        spent: dict[str, list[float]] = {name: [] for name in commands}
+        ratios: dict[str, list[float]] = {name: [] for name in GOALS}
         for number in range(arguments.runs):
-            for name, command in commands.items():
-                spent[name].append(run(command)[1])
-            told = ", ".join(f"{name} {seconds[-1]:.1f} s" for name, seconds in spent.items())
-            print(f"run {number + 1} of {arguments.runs}: {told} of CPU", flush=True)
-    ratios = {
-        name: statistics.median(one / ping for one, ping in zip(spent[name], spent["ping"], strict=True))
-        for name in commands
-        if name != "ping"
-    }
-    for name, ratio in ratios.items():
-        print(f"{name} / ping, {arguments.hosts} hosts: {ratio:.2f} of the CPU time; the goal is {GOAL}")
-    return int(max(ratios.values()) > GOAL)
+            more = {name: run(many[name])[1] - run(few[name])[1] for name in many}
+            for name, found in ratios.items():
+                found.append(more[name] / more["ping"])
+            told = ", ".join(f"{name} {1000 * seconds / (arguments.hosts - FEW):.0f} ms" for name, seconds in more.items())
+            print(f"run {number + 1} of {arguments.runs}: {told} of CPU for each host more", flush=True)
+    medians = {name: statistics.median(found) for name, found in ratios.items()}
+    for name, ratio in medians.items():
+        print(f"{name} / ping: {ratio:.2f} of the CPU time for each host more; the goal is {GOALS[name]}")
+    return int(any(ratio > GOALS[name] for name, ratio in medians.items()))
 
 
 if __name__ == "__main__":

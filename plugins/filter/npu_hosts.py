@@ -94,13 +94,15 @@ def npu_hosts(
 
     # Where an answer was left empty, what the inventory says.
     configured = given(hostvars)
+
+    def host(name: str) -> dict[str, Any]:
+        # Ansible puts the variables of a host together for each look.
+        variables = hostvars[name]
+        config = _config(variables if configured is hostvars else configured[name], credentials)
+        return _host(name, variables, config, asked, answers, validations or {})
+
     try:
-        return outside(
-            [
-                _host(name, hostvars[name], _config(configured[name], credentials), asked, answers, validations or {})
-                for name in names
-            ]
-        )
+        return outside([host(name) for name in names])
     except NpuError as error:
         raise AnsibleFilterError(error.message)
 
