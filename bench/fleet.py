@@ -58,8 +58,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     state = pathlib.Path(os.environ.get("NPU_LAB_STATE") or CHECKOUT / ".lab")
     parser.add_argument("--inventory", default=str(state / "inventory.yml"), help="default: the lab's, %(default)s")
-    parser.add_argument("--hosts", type=int, default=120, help="how many names; default: %(default)s")
-    parser.add_argument("--runs", type=int, default=3, help="of each; default: %(default)s")
+    parser.add_argument("--hosts", type=int, default=60, help="how many names; default: %(default)s")
+    parser.add_argument("--runs", type=int, default=2, help="of each; default: %(default)s")
     arguments = parser.parse_args()
     if arguments.hosts <= FEW:
         parser.error(f"--hosts must be more than {FEW}")
