@@ -217,3 +217,11 @@ def test_a_host_that_needs_something_has_its_own_tasks(tmp_path, noted, what):
     module, answer = LOOKS[what]
     done, tasks, _scripted = run(tmp_path, noted, "install", {module: {"b": [answer], **ANSWERS[module]}}, *VERSIONS)
     assert tasks["npuops.ascend.npu_driver : Activate the driver"] == {"b"}, done.stdout
+
+
+def test_the_hosts_keep_their_order(tmp_path, noted):
+    """The first one is also the first whose container runtime is restarted."""
+    answers = {"npu_cdi_spec": {"*": [dict(SETTLED, settled=False)]}}
+    done, _tasks, _scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    told = done.stdout.partition("[Group the hosts that need something]")[2].partition("TASK")[0]
+    assert [line.rpartition("item=")[2] for line in told.splitlines() if "item=" in line] == [name + ")" for name in HOSTS], told
