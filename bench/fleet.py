@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What each host more costs the controller in status and plan, beside `ansible -m ping` on the same hosts.
+"""What each additional host costs the controller in status and plan, beside `ansible -m ping` on the same hosts.
 
 The hosts are those of the lab with chips, each under many names, over SSH connections that are already open. What the hosts
 themselves spend is not part of it. A goal missed is exit status 1.
@@ -21,7 +21,7 @@ import tempfile
 import yaml
 from install import CHECKOUT, run
 
-# Times the CPU time of ping, for each host more. A plan also compares the components, for which it goes through all hosts again.
+# Times the CPU time of ping, per additional host. A plan also compares the components, for which it goes through all hosts again.
 GOALS = {"status": 0.3, "plan": 0.4}
 FEW = 3  # hosts, of which a run costs what any run costs
 GROUP = "npu_nodes"
@@ -75,10 +75,10 @@ def main() -> int:
             for name, found in ratios.items():
                 found.append(more[name] / more["ping"])
             told = ", ".join(f"{name} {1000 * seconds / (arguments.hosts - FEW):.0f} ms" for name, seconds in more.items())
-            print(f"run {number + 1} of {arguments.runs}: {told} of CPU for each host more", flush=True)
+            print(f"run {number + 1} of {arguments.runs}: {told} of CPU per additional host", flush=True)
     medians = {name: statistics.median(found) for name, found in ratios.items()}
     for name, ratio in medians.items():
-        print(f"{name} / ping: {ratio:.2f} of the CPU time for each host more; the goal is {GOALS[name]}")
+        print(f"{name} / ping: {ratio:.2f} of the CPU time per additional host; the goal is {GOALS[name]}")
     return int(any(ratio > GOALS[name] for name, ratio in medians.items()))
 
 
