@@ -84,8 +84,8 @@ def make(
     max_parallel = MaxParallel.of(settings.max_parallel, snapshot.nodes.values())
     at_once = domains.at_once(entries, max_parallel.number)
     least, due = settings.min_available, [entry.node_name for entry in entries if entry.due]
-    fleet = {name: node for name, node in snapshot.nodes.items() if kube_client.LABEL_PRESENT in kube_client.labels(node)}
     if due and least:
+        fleet = {name: node for name, node in snapshot.nodes.items() if kube_client.LABEL_PRESENT in kube_client.labels(node)}
         cluster_reasons += least.impossible(fleet, due)
         domain_notes += least.told()
         at_once = least.at_once(fleet, due, at_once)

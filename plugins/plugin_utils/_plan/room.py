@@ -22,9 +22,7 @@ class Room:
         self._free: dict[str, dict[str, int]] = {}  # resource -> node -> free
         self.totals: dict[str, dict[str, int]] = {}  # resource -> {allocatable, requested, free}, on nodes that take pods
         for name, node in snapshot.nodes.items():
-            if maintenance_record.unschedulable(node) or not kube_client.node_ready(node)[0]:
-                continue
-            if kube_client.ANNOTATION_WEDGED in kube_client.annotations(node):
+            if not maintenance_record.serves_pods(node):
                 continue
             for resource in node.get("status", {}).get("allocatable") or {}:
                 count = kube_client.allocatable(node, resource)

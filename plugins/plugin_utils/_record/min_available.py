@@ -36,9 +36,11 @@ class MinAvailable:
         A node that serves no pods, or offers none of a resource, takes nothing of it away.
         """
         node = nodes.get(name)
-        if node is None or not _serves(node):
+        if node is None or not maintenance_record.serves_pods(node):
             return None
-        others = [other for key, other in nodes.items() if key != name and key not in away and _serves(other)]
+        others = [
+            other for key, other in nodes.items() if key != name and key not in away and maintenance_record.serves_pods(other)
+        ]
         for resource, wanted in self._wanted.items():
             left = _allocatable(others, resource)
             if left < wanted and kube_client.allocatable(node, resource) > 0:
@@ -67,18 +69,13 @@ class MinAvailable:
         for resource, wanted in self._wanted.items():
             own = max((kube_client.allocatable(node, resource) for node in ones), default=0)
             if own:
-                room = max(1, (_allocatable(filter(_serves, nodes.values()), resource) - wanted) // own)
+                room = max(1, (_allocatable(filter(maintenance_record.serves_pods, nodes.values()), resource) - wanted) // own)
                 maximum = min(room, maximum) if maximum else room
         return maximum
 
     def told(self) -> list[str]:
         """What people should know of it, as clauses."""
         return ["at least %d %s remain allocatable (%s)" % (count, resource, _SETTING) for resource, count in self._wanted.items()]
-
-
-def _serves(node: Object) -> bool:
-    wedged = kube_client.ANNOTATION_WEDGED in kube_client.annotations(node)
-    return kube_client.node_ready(node)[0] and not maintenance_record.unschedulable(node) and not wedged
 
 
 def _allocatable(nodes: Iterable[Object], resource: str) -> int:

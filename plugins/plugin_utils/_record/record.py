@@ -142,6 +142,12 @@ def unschedulable(node: Object) -> bool:
     return bool(node.get("spec", {}).get("unschedulable"))
 
 
+def serves_pods(node: Object) -> bool:
+    """Whether pods can get the node's chips: it is Ready, not cordoned and not wedged."""
+    wedged = kube_client.ANNOTATION_WEDGED in kube_client.annotations(node)
+    return kube_client.node_ready(node)[0] and not unschedulable(node) and not wedged
+
+
 def reboot_required(node: Object, pending: bool) -> str | None:
     """The value of the label reboot-required: it has two reasons, a request that is ``pending`` and a wedge."""
     return "true" if pending or kube_client.ANNOTATION_WEDGED in kube_client.annotations(node) else None

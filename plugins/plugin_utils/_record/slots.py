@@ -10,6 +10,7 @@ has ended; so a holder without a record is either about to begin or left by a ru
 from __future__ import annotations
 
 import copy
+import functools
 import json
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
@@ -120,8 +121,8 @@ class Slots:
         which limits how many of its nodes have a slot. ``least``: how many chips are to remain allocatable.
         """
         recovers = recoveries is not None
-        # Before the Lease: a node is uncordoned before its slot is given back, and has a slot before it is cordoned.
-        nodes = least.nodes(self._cluster) if least else {}
+        # Read only when nothing else is in the way. A run that begins meanwhile changes the Lease, and this one decides again.
+        nodes = functools.cache(lambda: least.nodes(self._cluster) if least else {})
 
         def decide(slots: LeaseState) -> Wait | None:
             holders = slots["holders"]
@@ -438,10 +439,10 @@ def _room(slots: LeaseState, maximum: int, recoveries: int | None) -> tuple[int,
     return number, None
 
 
-def _short(least: MinAvailable | None, nodes: dict[str, Object], node: str, holders: SlotHolders) -> Wait | None:
+def _short(least: MinAvailable | None, nodes: Callable[[], dict[str, Object]], node: str, holders: SlotHolders) -> Wait | None:
     """A Wait if too few chips would remain allocatable."""
     others = {name: holder for name, holder in holders.items() if name != node}
-    why = least.shortage(nodes, node, others) if least else None
+    why = least.shortage(nodes(), node, others) if least else None
     return Wait(why, _counted(others), short=True) if why else None
 
 

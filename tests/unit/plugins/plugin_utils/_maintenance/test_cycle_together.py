@@ -101,18 +101,23 @@ def test_each_serves_before_the_next_one(max_parallel):
     assert any("serves for 60 min before another node begins" in sentence for _name, sentence in fleet.said)
 
 
-def test_one_of_each_domain_at_a_time():
-    """npu-a and npu-b are in one rack; without the limit, all three would go together, as the driver is known to work."""
-    fleet = Fleet()
-    for name, rack in zip(NAMES, "112", strict=True):
+def in_racks(racks):
+    """(a fleet whose nodes are in these racks, the sets of nodes that are cordoned at once)."""
+    fleet, together = Fleet(), set()
+    for name, rack in zip(NAMES, racks, strict=True):
         fleet.world.touch(name, lambda node, rack=rack: node["metadata"]["labels"].update({"example.com/rack": rack}))
-    together = set()
 
     def look():
         fleet._look()
-        together.add(tuple(name for name in NAMES if fleet.world.node(name)["spec"].get("unschedulable")))
+        together.add(frozenset(name for name in NAMES if fleet.world.node(name)["spec"].get("unschedulable")))
 
     fleet.world.after_write = look
+    return fleet, together
+
+
+def test_one_of_each_domain_at_a_time():
+    """npu-a and npu-b are in one rack; without the limit, all three would go together, as the driver is known to work."""
+    fleet, together = in_racks("112")
     domain = {"label": "example.com/rack", "max_parallel": 1}
     cycles = [fleet.cycle(name, order={"proved": True}, max_parallel=0, domain=domain) for name in NAMES]
     assert fleet.run(*cycles) == ["done"] * 3
@@ -388,16 +393,7 @@ def lose_slot(fleet, to):
 
 
 def test_the_nodes_of_a_domain_go_together():
-    fleet = Fleet()
-    for name, rack in zip(NAMES, "121", strict=True):
-        fleet.world.touch(name, lambda node, rack=rack: node["metadata"]["labels"].update({"example.com/rack": rack}))
-    together = set()
-
-    def look():
-        fleet._look()
-        together.add(frozenset(name for name in NAMES if fleet.world.node(name)["spec"].get("unschedulable")))
-
-    fleet.world.after_write = look
+    fleet, together = in_racks("121")
     domain = {"label": "example.com/rack", "together": True}
     cycles = [fleet.cycle(name, order={"proved": True}, max_parallel=0, domain=domain) for name in NAMES]
     assert fleet.run(*cycles) == ["done"] * 3
