@@ -11,8 +11,7 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - A host is settled if it validates, if M(npuops.ascend.npu_driver) and M(npuops.ascend.npu_cdi_spec) would change nothing, and if
-    none of them has a warning, which the tasks of the host are to show.
+  - A host is settled if it validates, and if M(npuops.ascend.npu_driver) and M(npuops.ascend.npu_cdi_spec) would change nothing.
 positional: driver, runtime
 options:
   _input:
@@ -62,7 +61,7 @@ def npu_settled(
 
 def _unchanged(answer: Mapping[str, Any], proof: str) -> bool:
     """``proof``: a key that only a module has that came to its end, and whose value is true where all is as it should be."""
-    return bool(answer.get(proof)) and not any(answer.get(key) for key in ("changed", "failed", "unreachable", "warnings"))
+    return bool(answer.get(proof)) and not any(answer.get(key) for key in ("changed", "failed", "unreachable"))
 
 
 class FilterModule:

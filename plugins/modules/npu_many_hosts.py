@@ -80,6 +80,7 @@ answers:
   description:
     - By inventory name, what O(module) returned for the host, or C(msg) with C(unreachable) or C(failed).
     - The task does not fail because of a host.
+    - Without the warnings of O(module), which the task shows, each once with its hosts.
   returned: success
   type: dict
 """

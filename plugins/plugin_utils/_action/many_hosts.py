@@ -7,7 +7,7 @@ Ansible runs a task in a process for each host, and with ssh that process is nin
 
 How to reach a host remains Ansible's own decision: `_Way` is its TaskExecutor, of which only the two methods run that make a
 connection, with its options and its become plugin, from the variables of a host. They are not public, and alike in ansible-core
-2.18 to 2.21; tests/unit/ansible/test_fleet_facts.py runs with each of them.
+2.18 to 2.21; tests/unit/ansible/test_many_hosts.py runs with each of them.
 """
 
 from __future__ import annotations

@@ -58,15 +58,11 @@ def crash(lab, team: Team, node: str, fate: Fate, at: int | str) -> dict:
             problems.append(f"exit status {status} without a crash: {first.text[-3000:]}")
         wait_well(lab, node)
         problems += proof(lab, observer, {node: 1}, max_parallel=0, only=node)
-    call = gate.calls[gate.at - 1] if gate.reached else None
     return {
         "node": node,
         "fate": fate.value,
-        "at": gate.at,
-        "reached": gate.reached,
+        **gate.record(),
         "foreign_cordon": foreign,
-        "call": call and call.what,
-        "target": call and call.target,
         "seconds": round(time.monotonic() - begun, 1),
         "problems": problems,
     }

@@ -139,7 +139,7 @@ def _work(crash: Crash, node: str, agenda: Agenda, done: list[dict]) -> None:
         if not result["reached"]:
             agenda.end(fate)
             if isinstance(at, str):
-                result["problems"].append(f"there was no call {at}")
+                result["problems"].append(f"there was no call {at} in {result.get('calls')}")
         print(
             json.dumps({key: value for key, value in result.items() if key != "problems"}),
             *result["problems"],

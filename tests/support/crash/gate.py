@@ -87,6 +87,12 @@ class Gate:
         """Whether there was a call `at`."""
         return isinstance(self.at, int) and len(self.calls) >= self.at
 
+    def record(self) -> dict[str, object]:
+        """What there is to tell of call `at`: the call, or all that there were instead of it."""
+        call = self.calls[self.at - 1] if self.reached else None
+        instead = {} if call else {"calls": [call.what for call in self.calls]}
+        return {"at": self.at, "reached": self.reached, "call": call and call.what, "target": call and call.target, **instead}
+
     @property
     def dark(self) -> bool:
         return time.monotonic() < self._dark_until

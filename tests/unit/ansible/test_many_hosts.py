@@ -64,7 +64,13 @@ def _asked(tmp_path_factory):
     hosts = {
         "near": dict(LOCAL, npu_driver_root="", npu_driver_source=None),
         "elevated": dict(LOCAL, ansible_become=True, ansible_become_exe=str(sudo), ansible_become_user="nobody"),
-        "canned": canned.answers("canned", {"npu": {"hostname": "{{ 1 + 1 }}"}, "ansible_facts": {"npu_driver_root": "/evil"}}),
+        "canned": canned.answers(
+            "canned",
+            {"npu": {"hostname": "{{ 1 + 1 }}"}, "ansible_facts": {"npu_driver_root": "/evil"}, "warnings": ["old {{ 1 + 1 }}"]},
+        ),
+        "chatty": canned.answers(
+            "chatty", {"npu": {}, "warnings": ["old {{ 1 + 1 }}", {"evil": "x" * 100_000}, *map(str, range(99))]}
+        ),
         "templated": dict(LOCAL, root="/nonsense", npu_driver_source="{{ root }}"),
         "undefined": dict(LOCAL, npu_driver_root="{{ missing }}"),
         "down": DOWN,
@@ -89,13 +95,14 @@ def _asked(tmp_path_factory):
         more={"HOME": str(directory)},
     )
     assert done.returncode == 0, done.stdout + done.stderr
+    (directory / "told").write_text(done.stdout + done.stderr, encoding="utf-8")
     return json.loads((directory / "result").read_text(encoding="utf-8"))["answers"], directory
 
 
 def test_each_host_has_an_answer_and_the_task_does_not_fail(asked):
     answers, _directory = asked
-    assert {name: [key for key in ("npu", "failed", "unreachable") if answer.get(key)] for name, answer in answers.items()} == {
-        "near": ["npu"], "elevated": ["npu"], "canned": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
+    assert {name: [key for key in ("npu", "failed", "unreachable") if key in answer] for name, answer in answers.items()} == {
+        "near": ["npu"], "elevated": ["npu"], "canned": ["npu"], "chatty": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
         "unplugged": ["failed"], "without-python": ["failed"], "frozen": ["unreachable"],
     }  # fmt: skip
 
@@ -118,6 +125,13 @@ def test_an_answer_is_data_and_without_what_is_about_the_call(asked):
     answers, _directory = asked
     assert answers["canned"]["npu"] == {"hostname": "{{ 1 + 1 }}"}
     assert not {"invocation", "ansible_facts", "diff"} & {key for answer in answers.values() for key in answer}
+
+
+def test_a_warning_is_shown_once_with_its_hosts_and_is_bounded(asked):
+    answers, directory = asked
+    told = " ".join((directory / "told").read_text(encoding="utf-8").split())
+    assert told.count("canned, chatty: old {{ 1 + 1 }}") == 1 and "chatty: 2" in told and "chatty: 3" not in told
+    assert len(told) < 20_000 and not [name for name, answer in answers.items() if "warnings" in answer]
 
 
 def test_only_the_host_that_asks_for_it_becomes_another_user(asked):

@@ -165,6 +165,14 @@ def test_a_second_install_runs_no_task_for_each_host(tmp_path, noted):
     assert "TASK [Leave out" not in done.stdout
 
 
+def test_a_host_with_a_warning_has_no_task_of_its_own_for_it(tmp_path, noted):
+    warning = "/usr is read-only, so there is no /usr/local/bin/npu-smi"
+    answers = {"npu_driver": {"a": [dict(ANSWERS["npu_driver"]["*"][0], warnings=[warning])], **ANSWERS["npu_driver"]}}
+    done, tasks, _scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    assert not per_host(tasks), done.stdout
+    assert " ".join((done.stdout + done.stderr).split()).count("a: " + warning) == 1, done.stdout + done.stderr
+
+
 @pytest.mark.parametrize("answer", [{"unreachable": True, "msg": "no route"}, {"failed": True, "msg": "no Python"}])
 def test_install_tells_of_hosts_that_all_fail(tmp_path, noted, answer):
     """And not Ansible, in its own words."""
@@ -201,10 +209,6 @@ def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
 LOOKS = {
     "a driver that is to be activated": ("npu_driver", {"changed": True, "ready": {}}),
     "a driver that is not ready": ("npu_driver", {"changed": False, "ready": None}),
-    "a file that cannot be created": (
-        "npu_driver",
-        {"changed": False, "ready": {"release": "kept"}, "warnings": ["/usr is read-only"]},
-    ),
     "a CDI spec that is to be written": ("npu_cdi_spec", dict(SETTLED, changed=True)),
     "a runtime without CDI": ("npu_cdi_spec", dict(SETTLED, settled=False)),
     "a host that is not valid": ("npu_validate", {"changed": False, "failed": True, "valid": False, "msg": "npu-smi fails"}),
