@@ -9,6 +9,7 @@ Objects are read and written as copies. What an object was is remembered for a w
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import marshal
 import time as wall
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 
 from simulator.timeline import START, Timeline
 from support.kube.conditions import merged
@@ -34,6 +36,11 @@ ETCD = "etcd"  # who writes what is restored from a backup
 
 def copied(item: Any) -> Any:
     return marshal.loads(marshal.dumps(item))
+
+
+@functools.cache
+def _selector(text: str) -> kube_selectors.Selector:
+    return kube_selectors.parse(text, "labelSelector")
 
 
 def rfc3339(seconds: float) -> str:
@@ -113,7 +120,7 @@ class ApiServer:
         return item
 
     def list(self, collection: str, label: str | None, at: float | None = None) -> list[Object]:
-        key, equals, value = (label or "").partition("=")
+        selector = _selector(label or "")
         found: list[Object] = []
         if collection == DEPLOYMENTS:
             collection = "/apis/apps/v1/namespaces/train/deployments"
@@ -122,8 +129,7 @@ class ApiServer:
                 item = self.get(path, at)
             except kube_client.NotFound:
                 continue
-            labels = item["metadata"].get("labels", {})
-            if not key or (labels.get(key) == value if equals else key in labels):
+            if not selector or selector.matches(item["metadata"].get("labels", {})):
                 found.append(item)
         return found
 

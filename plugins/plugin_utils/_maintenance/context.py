@@ -352,7 +352,11 @@ class Work:
 
     def check_unique(self) -> None:
         """Raise WrongHost when another Node says that it is the same machine: one of the two would reboot the other's host."""
-        nodes = {node["metadata"]["name"]: node for node in self.cluster.list("/api/v1/nodes")}
+        nodes = {
+            # No more of each than that: they may be thousands, and every maintenance under way has them in memory.
+            node["metadata"]["name"]: {"status": {"nodeInfo": kube_client.node_info(node)}}
+            for node in self.cluster.each("/api/v1/nodes")
+        }
         why = node_identity.twins(nodes).get(self.request.node)
         if why:
             raise WrongHost("The host of %s is not rebooted: %s." % (self.request.node, why))
@@ -389,7 +393,7 @@ class Work:
             self.check_identity(view)
 
     def _is_another_node(self, boot_id: str) -> bool:
-        nodes = self.cluster.list("/api/v1/nodes")
+        nodes = self.cluster.each("/api/v1/nodes")
         return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.request.node for node in nodes)
 
     def approval(self, node: Object, version: str | None) -> tuple[Record | None, str | None]:

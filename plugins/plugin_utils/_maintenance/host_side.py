@@ -36,6 +36,7 @@ RETRY_SECONDS = 300  # without a connection, outside of a reboot
 ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
 ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
+LATE = 200  # a reboot that lasts longer is looked at with each heartbeat only
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
@@ -251,12 +252,12 @@ class HostSide:
                 self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
-            self._clock.sleep(kube_retry.pause_after(now - started))
+            self._clock.sleep(_pause(now - started))
 
     def _node_boot_id(self, seen: _Seen) -> str | None:
         try:
-            self._log.beat()
-            node = self._log.look()
+            # The answer to a heartbeat is the Node.
+            node = self._log.node if self._log.beat() else self._log.look()
         except node_log.Gone as exc:
             seen.node, seen.ready = exc.message, False
             return None
@@ -301,6 +302,15 @@ class HostSide:
                 "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it unchanged."
                 % (generation, record["generation"])
             )
+
+
+def _pause(waited: float) -> float:
+    """Seconds until the next look at a Node whose host has been rebooting for ``waited`` seconds.
+
+    In the end they are those between heartbeats, whose answers tell of the Node. A little less would delay every other heartbeat.
+    """
+    longest = maintenance_record.BEAT_SECONDS
+    return kube_retry.pause_after(waited, longest) if waited >= LATE else kube_retry.pause_after(waited)
 
 
 def _unreachable_text(exc: NpuError) -> str:

@@ -223,11 +223,13 @@ class NodeLog:
 
         self.write(decide)
 
-    def beat(self) -> None:
-        """Show that this run lives: people at once, the record at most every 10 s."""
+    def beat(self) -> bool:
+        """Show that this run lives: people at once, the record at most every 10 s. Whether the Node was read for that."""
         self._on_beat()
-        if self.record is not None and self._clock.monotonic() - self._written >= maintenance_record.BEAT_SECONDS:
+        due = self.record is not None and self._clock.monotonic() - self._written >= maintenance_record.BEAT_SECONDS
+        if due:
             self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
+        return due
 
     def _accept(self, node: Object | None, attempted: Change | None) -> bool:
         """Take ``node`` as the latest. True when ``attempted`` (a Change or None) is on it. Raises as ``look`` does."""

@@ -20,6 +20,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 
 # Seconds for which what was seen of a node counts. Many may wait for few.
 FRESH = 30
+# Nodes that are read one by one at most. More of them cost one list.
+_FEW = 3
+_IN_HAND = "%s in (%s)" % (maintenance_record.LABEL_STATE, ",".join(maintenance_record.IN_HAND))
 
 
 # Who has a slot, as the Lease tells: {run, since, reason, pool, aside}; only ``run`` is always there.
@@ -42,6 +45,17 @@ class SlotWatch:
     def __init__(self, cluster: AnyCluster, clock: Clock) -> None:
         self._cluster, self._clock = cluster, clock
         self._seen: dict[str, _Sight] = {}
+
+    def look_at(self, holders: SlotHolders) -> None:
+        """Before all of these are asked about: with one request, however many have to be looked at again."""
+        stale = [name for name, holder in holders.items() if self._fresh(name, holder, FRESH) is None]
+        if len(stale) <= _FEW:
+            return
+        # Those whose maintenance has not begun or has ended are not among them, and remain to be read one by one.
+        nodes = {node["metadata"]["name"]: node for node in self._cluster.list("/api/v1/nodes", label_selector=_IN_HAND)}
+        for name in stale:
+            if name in nodes:
+                self._note(name, holders[name], nodes[name])
 
     def ended(self, name: str, holder: SlotHolder) -> Record | None:
         """The holder's maintenance if it has ended, and only giving the slot back was left; else None."""
@@ -78,18 +92,29 @@ class SlotWatch:
 
     def _look(self, name: str, holder: SlotHolder, fresh: float = FRESH) -> _Sight:
         """What is known of the holder's node, at most ``fresh`` seconds old."""
+        seen = self._fresh(name, holder, fresh)
+        return seen if seen is not None else self._note(name, holder, self._cluster.get(maintenance_record.path_of(name)))
+
+    def _fresh(self, name: str, holder: SlotHolder, fresh: float) -> _Sight | None:
+        """What was seen of the holder's node in the last ``fresh`` seconds, if anything."""
+        seen = self._seen.get(name)
+        known = seen is not None and seen.sign[0] == _key(holder) and self._clock.monotonic() - seen.looked < fresh
+        return seen if known else None
+
+    def _note(self, name: str, holder: SlotHolder, node: Object | None) -> _Sight:
+        """``node``: as it was just read, None if it does not exist."""
         now, seen = self._clock.monotonic(), self._seen.get(name)
-        key = holder.get("run"), holder.get("since")
-        if seen is not None and seen.sign[0] == key and now - seen.looked < fresh:
-            return seen
-        node = self._cluster.get(maintenance_record.path_of(name))
         sight = _sight(node, holder)
         sight.labels = kube_client.labels(node) if node is not None else {}
-        sight.sign = key, _sign(sight.record)
+        sight.sign = _key(holder), _sign(sight.record)
         sight.since = seen.since if seen is not None and seen.sign == sight.sign else now
         sight.looked = now
         self._seen[name] = sight
         return sight
+
+
+def _key(holder: SlotHolder) -> object:
+    return holder.get("run"), holder.get("since")
 
 
 def _sign(record: Record | NpuError | None) -> object:

@@ -138,6 +138,7 @@ class Slots:
             number, why = _room(slots, maximum, recoveries)
             why = why or _first_of(slots, pool) or self._full(slots, domain) or _short(least, nodes, node, holders)
             if holders and (why or slots["max"] != maximum):
+                self._watch.look_at(holders)
                 self._drop(slots, *[name for name, holder in holders.items() if self._abandoned(name, holder)])
                 number, why = _room(slots, maximum, recoveries)
             others = _upgrades(_counted(holders))
@@ -171,6 +172,7 @@ class Slots:
         if domain is None:
             return None
         counted = _counted(slots["holders"])
+        self._watch.look_at(counted)
         values = {name: self._watch.label(name, holder, domain.label) for name, holder in counted.items()}
         if domain.together:
             others = {name: counted[name] for name, value in values.items() if value not in (None, domain.value)}
@@ -247,6 +249,7 @@ class Slots:
         """Drop the holders whose runs were killed when only giving the slot back was left; returns the names of their nodes."""
 
         def decide(slots: LeaseState) -> list[str]:
+            self._watch.look_at(slots["holders"])
             dead = [name for name, holder in slots["holders"].items() if self._watch.ended(name, holder) is not None]
             self._drop(slots, *dead)
             return dead
@@ -258,6 +261,7 @@ class Slots:
 
         Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
         """
+        self._watch.look_at(holders)
         found = {name: self._watch.dead(name, holder, limit) for name, holder in sorted(holders.items())}
         if None in found.values():
             return {}

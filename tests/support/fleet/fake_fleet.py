@@ -17,6 +17,7 @@ import json
 import time
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.boot_loader import BootLoader
@@ -189,12 +190,12 @@ class FakeCluster:
     def list(self, path, label_selector=None, field_selector=None):
         """``field_selector``: spec.nodeName=NAME, of pods."""
         self._world.check_light()
-        key, _equals, value = (label_selector or "").partition("=")
+        selector = kube_selectors.parse(label_selector, "labelSelector")
         on = (field_selector or "").partition("=")[2]
         return [
             copy.deepcopy(item)
             for place, item in sorted(self._world.objects.items())
-            if place.startswith(path + "/") and (not key or item["metadata"].get("labels", {}).get(key) == value)
+            if place.startswith(path + "/") and (not selector or selector.matches(item["metadata"].get("labels", {})))
             if not on or item["spec"].get("nodeName") == on
         ]
 

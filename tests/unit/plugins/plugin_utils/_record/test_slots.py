@@ -315,6 +315,51 @@ def test_a_look_that_changes_nothing_is_one_request(world, slots):
     assert len(asked) - 60 <= 2 * 3, "holders are looked at twice a minute"
 
 
+class Counting(FakeCluster):
+    """Notes what is read of Nodes."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.read = []
+
+    def get(self, path):
+        if "/nodes/" in path:
+            self.read.append(path.rpartition("/")[2])
+        return super().get(path)
+
+    def list(self, path, *selectors, **more):
+        self.read.append("LIST")
+        return super().list(path, *selectors, **more)
+
+
+def test_who_waits_for_many_reads_them_with_one_request(world):
+    """In maintenance, about to begin, and with the label taken away."""
+    cluster = Counting(world)
+    slots = Slots(cluster, "npu-operator", world.clock)
+    names = ["npu-%d" % number for number in range(12)]
+    for name in names:
+        world.add(name)
+        assert slots.take(name, "run-1", len(names)) is None
+        annotate(world, name, **{RECORD: RUNNING})
+        world.node(name)["metadata"]["labels"][maintenance_record.LABEL_STATE] = maintenance_record.DRAIN
+    world.node("npu-3")["metadata"]["labels"].pop(maintenance_record.LABEL_STATE)
+    world.node("npu-7")["metadata"]["annotations"].pop(RECORD)
+    cluster.read.clear()
+    for _look in range(3):
+        why = slots.take("npu-a", "run-2", len(names))
+        assert set(why.holders) == set(names) and slots.dead(why.holders, 150) == {}
+        world.clock.sleep(2)
+    assert cluster.read == ["LIST", "npu-3"]
+    # All of them died: each has its word, and is read again before it counts as dead.
+    world.clock.sleep(160)
+    cluster.read.clear()
+    annotate(world, "npu-7", **{RECORD: RUNNING})
+    assert slots.dead(why.holders, 150) == {}
+    world.clock.sleep(160)
+    assert set(slots.dead(why.holders, 150)) == set(names)
+    assert cluster.read.count("LIST") == 2 and set(cluster.read) == {"LIST", *names}
+
+
 def test_the_first_of_its_kind_goes_alone(world, slots):
     assert slots.take("npu-a", "run-1", 3, pool="910B new") is None
     wait = slots.take("npu-b", "run-1", 3, pool="910B new")

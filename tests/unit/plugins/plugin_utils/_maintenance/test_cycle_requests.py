@@ -1,0 +1,40 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""How much of the API server a maintenance takes, of which there may be a hundred at once."""
+
+from __future__ import annotations
+
+from support.fleet.fake_fleet import FakeCluster, Host
+from support.fleet.maintenance_bench import Bench
+
+
+class Counting(FakeCluster):
+    """Notes (time, path) of what reads."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.read = world.read = []
+
+    def get(self, path):
+        self.read.append((self._world.clock.now(), path))
+        return super().get(path)
+
+    def list(self, path, *selectors, **more):
+        self.read.append((self._world.clock.now(), path))
+        return super().list(path, *selectors, **more)
+
+    each = list
+
+
+def test_waiting_for_a_host_takes_few_requests(monkeypatch):
+    """The heartbeats, whose answers tell of the Node, and some looks in between as long as the host may be back any moment."""
+    monkeypatch.setattr(Host, "BOOT_SECONDS", 600.0)
+    bench = Bench()
+    bench.cluster = Counting
+    assert bench.run()["outcome"] == "done"
+    booted = bench.world.clock.now()
+    late = [when for when, _path in bench.world.read if booted - 380 < when < booted - 30]
+    assert not late, "the heartbeats alone tell of the Node when that is late"
+    assert len(bench.world.read) < 75
+    assert len(bench.world.fate.calls) < 30 + 600 / 10
