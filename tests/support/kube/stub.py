@@ -87,6 +87,20 @@ class _Server(http.server.ThreadingHTTPServer):
         super().server_close()
 
 
+# kubernetes.core keeps its clients as long as the process lives, by the server's address and the credentials, and one that knows a
+# server does not ask for its version again.
+_USED = set()
+
+
+def _at_a_new_address(handler):
+    while True:
+        server = _Server(("127.0.0.1", 0), handler)
+        if server.server_address not in _USED:
+            _USED.add(server.server_address)
+            return server
+        server.server_close()
+
+
 class ApiServer:
     """``with ApiServer() as api``: ``api.address``, and ``api.objects``: collection path -> name -> object.
 
@@ -110,7 +124,7 @@ class ApiServer:
         self.over = threading.Event()
         self.on_patch = lambda: None
         self._version = 100
-        self._server = _Server(("127.0.0.1", 0), _handler(self))
+        self._server = _at_a_new_address(_handler(self))
         self.address = "http://127.0.0.1:%d" % self._server.server_address[1]
 
     def __enter__(self):

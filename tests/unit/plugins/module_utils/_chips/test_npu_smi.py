@@ -247,6 +247,7 @@ def test_no_second_one_beside_one_that_cannot_be_killed(smi, host):
     host.forget_calls()
     with open(smi.lock, "r+", encoding="utf-8") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
+        held.truncate()
         held.write("%.2f 30.00\n" % (time.clock_gettime(time.CLOCK_BOOTTIME) - 310))
         held.flush()
         with pytest.raises(NpuError, match="running for 3[0-9]{2} s, which exceeds its limit of 30 s") as raised:
