@@ -392,6 +392,20 @@ DEFECTS = (
         "    if is_pause(halted):\n        return True",
         "    if is_pause(halted):\n        return False",
     ),
+    Defect(
+        "release-of-a-run-that-begins",
+        "A release takes a run that began while it watched others for one that died.",
+        "_maintenance/release.py",
+        'if record["run"] not in dead:',
+        'if dead and record["run"] not in dead:',
+    ),
+    Defect(
+        "release-counts-as-seen",
+        "A release of a record that came back from a backup says that its host has seen no later one.",
+        "_maintenance/release.py",
+        'closed["generation"] = closed.pop("unseen", record["generation"] - 1)',
+        'closed["generation"] = closed.pop("unseen", record["generation"])',
+    ),
 )
 
 

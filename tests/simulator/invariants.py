@@ -212,9 +212,12 @@ class Invariants:
             raise Violation("blamed for ill chips", "%s: %s" % (name, has["failure"]))  # they never get worse here
         if ours and has is not None and has["boot_id"] is not None and (was is None or was["boot_id"] is None):
             self._intended(name, before, was, has)
-        if ours and self._api.acting:  # and not what a dead run had on its way
+        acting = self.runs.get(self._api.acting)
+        # Neither what a dead run had on its way, nor what a release writes before it ends the record.
+        if ours and self._api.acting and (acting is None or acting.kind != "release"):
             self._wrote[name] = self._api.timeline.time
         if ours and was is not None and has is None:
+            self._released(name, was)
             self._over(name, was, after)
         due = self._is_due(after)
         if ours and has is None and not due and node_conditions.told_by(after) and name not in self.tainted:
@@ -375,6 +378,17 @@ class Invariants:
         if silent < _SILENCE:
             text = "%s takes %s over from %s, which wrote %.0f s ago" % (has["run"], name, was["run"], silent)
             raise Violation("living run taken over", text)
+
+    def _released(self, name: str, was: dict[str, Any]) -> None:
+        """A person gives back what runs have left, and not what one is at work on or may have reboot any moment."""
+        acting = self.runs.get(self._api.acting)
+        if acting is None or acting.kind != "release":
+            return
+        silent = self._api.timeline.time - self._wrote.get(name, 0.0)
+        if silent < _SILENCE:
+            raise Violation("living run released", "%s, on which %s wrote %.0f s ago" % (name, was["run"], silent))
+        if was["boot_id"] is not None:
+            raise Violation("released in its reboot", "%s, by the run %s" % (name, was["run"]))
 
     def _intended(self, name: str, before: Object, was: dict[str, Any] | None, has: dict[str, Any]) -> None:
         """A reboot is certain from now on: everything that keeps a node from it has been looked at."""

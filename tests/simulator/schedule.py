@@ -180,7 +180,7 @@ def make(seed: int) -> Schedule:
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts):
+    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts, _releases):
         schedule = more(dice, schedule)
     return schedule
 
@@ -294,6 +294,17 @@ def _alerts(dice: random.Random, schedule: Schedule) -> Schedule:
     begin, lasts = round(dice.choice((0.0, dice.uniform(0, 300))), 1), round(dice.choice((dice.uniform(5, 90), 2000.0)), 1)
     runs = tuple(dataclasses.replace(run, alert_at=begin, alert_for=lasts) if dice.random() < 0.8 else run for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
+
+
+def _releases(dice: random.Random, schedule: Schedule) -> Schedule:
+    """A person gives back what runs have left, or seem to have; most often when one has just died, or another one comes."""
+    if dice.random() >= 0.15:
+        return schedule
+    start = round(dice.choice((dice.uniform(0, 120), dice.uniform(60, 900))), 1)
+    limit = dice.choice(schedule.names) if dice.random() < 0.5 else ""
+    return dataclasses.replace(
+        schedule, runs=(*schedule.runs, Run("release-%d" % (len(schedule.runs) + 1), "release", start, limit=limit))
+    )
 
 
 def _pauses(dice: random.Random, schedule: Schedule) -> Schedule:

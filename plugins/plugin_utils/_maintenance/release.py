@@ -9,7 +9,7 @@ last-maintenance, and in an Event of the Node.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, sentence
@@ -18,8 +18,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import end, purpose
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_log
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, node_log, run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.halt import Halt
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log import Change
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch import SlotHolder
@@ -40,10 +41,56 @@ class Order(NamedTuple):
         return "Released by %s: %s" % (self.who, sentence(self.why))
 
 
-def run_of(node: Object) -> str | None:
-    """The run that has the node in maintenance, None without one. Raises NpuError."""
-    record = maintenance_record.decode(node)
-    return record["run"] if record else None
+class Released(NamedTuple):
+    """``names``: of the nodes that were released, or would be; ``lines`` tell about them, and ``problems`` about the others;
+    ``halted``: the Halt of the slots, None without one."""
+
+    names: list[str]
+    lines: list[str]
+    problems: list[str]
+    halted: Halt | None
+
+
+def release(
+    cluster: RetryingCluster,
+    namespace: str,
+    names: Sequence[str],
+    order: Order,
+    heartbeat_limit: float,
+    say: Callable[[str], None],
+    check_mode: bool = False,
+) -> Released:
+    """Release the nodes ``names``, but no node of a run that shows signs of life within ``heartbeat_limit`` seconds, or that began
+    meanwhile."""
+    slots = Slots(cluster, namespace, cluster.clock)
+    dead = _dead(cluster, namespace, names, heartbeat_limit, say)
+    seen = slots.view()
+    done = Released([], [], [], seen["halted"])
+    for name in names:
+        releasing = Releasing(cluster, slots, name, order, cluster.clock)
+        try:
+            if releasing.run(dead, seen["holders"].get(name), check_mode):
+                done.names.append(name)
+                done.lines.append("%s: %s" % (name, releasing.told))
+        except NpuError as exc:
+            done.problems.append("%s was not released: %s" % (name, sentence(exc.message)))
+    return done
+
+
+def _dead(cluster: RetryingCluster, namespace: str, names: Sequence[str], limit: float, say: Callable[[str], None]) -> set[str]:
+    """The runs that have one of the nodes in maintenance and show no sign of life while they are watched."""
+    nodes, runs = cluster.nodes(), set()
+    for name in names:
+        try:
+            record = maintenance_record.decode(nodes[name]) if name in nodes else None
+        except NpuError:
+            continue  # told when it is to be released
+        if record:
+            runs.add(record["run"])
+    if not runs:
+        return set()
+    life = run_liveness.Life(cluster, namespace, OUTCOME, cluster.clock)
+    return runs - run_liveness.living(cluster, sorted(runs), life, limit, cluster.clock, say)
 
 
 class Releasing:
@@ -54,12 +101,12 @@ class Releasing:
         self._log = node_log.NodeLog(cluster, name, OUTCOME, clock)
         self.told: str | None = None
 
-    def run(self, alive: Collection[str], holder: SlotHolder | None, check_mode: bool = False) -> bool:
-        """Give the node back; whether there was anything to do. ``alive``: the runs that show signs of life; ``holder``: who has
-        the slot of the node. Raises NpuError."""
+    def run(self, dead: Collection[str], holder: SlotHolder | None, check_mode: bool = False) -> bool:
+        """Give the node back; whether there was anything to do. ``dead``: the runs that were watched and are at work no more;
+        ``holder``: who has the slot of the node. Raises NpuError."""
         record = self._log.open()
         if record is not None:
-            self._check(record, alive)
+            self._check(record, dead)
             self._log.adopt(record)
         if self._change(self._log.node, record, holder is not None) is None:
             return False
@@ -69,8 +116,8 @@ class Releasing:
                 self._slots.give(self._name, holder["run"])
         return True
 
-    def _check(self, record: Record, alive: Collection[str]) -> None:
-        if record["run"] in alive:
+    def _check(self, record: Record, dead: Collection[str]) -> None:
+        if record["run"] not in dead:
             raise NpuError(
                 "the run %s is at work on it (step %s). Stop that run, or wait until it ends" % (record["run"], record.get("step"))
             )
@@ -118,8 +165,10 @@ class Releasing:
         closed = {key: value for key, value in record.items() if key != "process"}
         closed["times"] = _without_marks(record)
         closed["failure"] = " ".join(filter(None, (record.get("failure"), self._order.text)))
-        if "unseen" in closed and not maintenance_record.intended(record):
-            closed["generation"] = closed.pop("unseen")
+        if not maintenance_record.intended(record):
+            # Its host cannot have seen this number. If it has, the record came back from a backup, and an approval of the node may
+            # be the one with which the host was rebooted then: what the Node says now lets the next run find that out.
+            closed["generation"] = closed.pop("unseen", record["generation"] - 1)
         annotations = approval.no_longer_asked(node)
         annotations[maintenance_record.ANNOTATION_LAST] = maintenance_record.ended(closed, OUTCOME, self._log.now())
         self._tell(node, "the %s by the run %s ended" % (maintenance_record.way(record), record["run"]), labels, cordon)

@@ -26,7 +26,8 @@ def release(bench, force=False, alive=(), check_mode=False):
     cluster, clock = FakeCluster(bench.world), bench.world.clock
     slots = maintenance_slots.Slots(cluster, "npu-operator", clock)
     releasing = Releasing(cluster, slots, "npu-a", Order(WHO, "incident 4711", force), clock)
-    there = releasing.run(set(alive), slots.view()["holders"].get("npu-a"), check_mode)
+    dead = {bench.record["run"]} - set(alive) if RECORD in bench.annotations else set()
+    there = releasing.run(dead, slots.view()["holders"].get("npu-a"), check_mode)
     return releasing.told if there else None
 
 
