@@ -102,7 +102,7 @@ SCENARIOS = {
 ROLLOUTS = {
     "cases": (("cases", "changed_mind"), 700),
     "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "network_ports", "ways_out"), 750),
-    "policies": (("policies", "kernels", "package"), 600),
+    "policies": (("policies", "pace", "kernels", "package"), 700),
     "parking": (("parking",), 500),
     "firmware": (("firmware",), 500),
     "version_lines": (("version_lines", "claims", "ill_chip"), 450),
