@@ -120,6 +120,8 @@ class ActionModule(ClusterAction):
         if recovers:
             pods = pods.of_recovery()
         auto = valid_settings.settings("npu_heal", params["heal_settings"])["auto"] if recovers else settings["auto"]
+        policy = maintenance_cycle.MaintenancePolicy.of(settings, auto, recovers)
+        at_once = min(policy.max_parallel or params["due"], params["due"])
         request = maintenance_cycle.MaintenanceRequest(
             node=params["node"],
             run=params["run"],
@@ -138,6 +140,7 @@ class ActionModule(ClusterAction):
             pool=params["pool"] or "",
             proved=params["proved"],
             in_flight=tuple(params["in_flight"]),
+            at_once=at_once,
         )
         return maintenance_cycle.Cycle(
             cluster,
@@ -152,9 +155,10 @@ class ActionModule(ClusterAction):
                 clock.monotonic,
                 leave_stuck=recovers,
                 namespace=params["namespace"],
+                at_once=at_once,
             ),
             request,
-            maintenance_cycle.MaintenancePolicy.of(settings, auto, recovers),
+            policy,
             clock,
             _Lines(
                 params["node"],

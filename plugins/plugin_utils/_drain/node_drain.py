@@ -60,13 +60,15 @@ class Drain:
         clock: Callable[[], float] = time.monotonic,
         leave_stuck: bool = False,
         namespace: str = NAMESPACE,
+        at_once: int = 1,
     ) -> None:
-        """``node``: the node's name; ``namespace``: of our components; ``leave_stuck``: pods that were told to end and did not
+        """``node``: the node's name; ``namespace``: of our components; ``at_once``: how many nodes are drained at once, about;
+        ``leave_stuck``: pods that were told to end and did not
         until the limit are left where they are. Their processes may hang in a driver that does not answer."""
         self._cluster, self._node, self._policy = cluster, node, policy
         self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
         self._own_pod = pod_view.own_pod_name()
-        self._leave_stuck, self._namespace = leave_stuck, namespace
+        self._leave_stuck, self._namespace, self._at_once = leave_stuck, namespace, at_once
         self._said: str | None = None
         self._claims = HeldClaims()
 
@@ -212,7 +214,7 @@ class Drain:
     def _pause(self, started: float, timeout: int) -> None:
         self._beat()
         waited = self._clock() - started
-        pause = pause_after(waited, _LONGEST_PAUSE)
+        pause = pause_after(waited, _LONGEST_PAUSE, self._at_once)
         self._sleep(max(0.0, min(pause, timeout - waited)) if timeout else pause)
 
 

@@ -26,16 +26,18 @@ _NODES = "/api/v1/nodes"
 _DECIDING = (_NODES, "/apis/coordination.k8s.io/", "/version")
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
 _SHARE = 20
+_LOOKS = 20  # a second
 # What an API server that has not read its caches yet says with a 403.
 _STARTING = "not yet ready to handle request"
 
 
-def pause_after(waited: float, longest: float = _LONGEST_PAUSE) -> float:
+def pause_after(waited: float, longest: float = _LONGEST_PAUSE, at_once: int = 1) -> float:
     """Seconds until the next look at something that has been waited for ``waited`` seconds: a twentieth of it, 1 to ``longest``.
 
-    So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time.
+    So what is over soon is seen soon, and what lasts costs few looks and at most a twentieth more time. Where more than twenty wait
+    ``at_once``, together they look twenty times a second at most: with 100 of them, each every 5 seconds.
     """
-    return min(max(waited / _SHARE, _FIRST_PAUSE), longest)
+    return min(max(waited / _SHARE, at_once / _LOOKS, _FIRST_PAUSE), longest)
 
 
 def limit(seconds: float) -> float:

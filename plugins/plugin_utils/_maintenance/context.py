@@ -132,6 +132,7 @@ class MaintenanceRequest:
     pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
     proved: bool = False  # whether a node of the pool has what this one is to get
     in_flight: tuple[str, ...] = ()  # the nodes that the run goes on with
+    at_once: int = 1  # how many nodes the run may have in maintenance at once
 
     @property
     def release(self) -> str | None:
@@ -221,7 +222,7 @@ class Work:
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
         self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)
-        self.host = HostSide(host, self.log, clock, self.say)
+        self.host = HostSide(host, self.log, clock, self.say, at_once=request.at_once)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
         self._alerts = alerts

@@ -99,7 +99,10 @@ class HostSide:
         clock: Clock,
         say: Callable[[str], None],
         retry_seconds: float = RETRY_SECONDS,
+        at_once: int = 1,
     ) -> None:
+        """``at_once``: as of the MaintenanceRequest."""
+        self._at_once = at_once
         self._host, self._log, self._clock, self._say, self._retry_seconds = host, log, clock, say, retry_seconds
         self._back: View | None = None  # the view with which the host has just come back
 
@@ -252,7 +255,7 @@ class HostSide:
                 self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
-            self._clock.sleep(_pause(now - started))
+            self._clock.sleep(_pause(now - started, self._at_once))
 
     def _node_boot_id(self, seen: _Seen) -> str | None:
         try:
@@ -304,13 +307,14 @@ class HostSide:
             )
 
 
-def _pause(waited: float) -> float:
+def _pause(waited: float, at_once: int) -> float:
     """Seconds until the next look at a Node whose host has been rebooting for ``waited`` seconds.
 
     In the end they are those between heartbeats, whose answers tell of the Node. A little less would delay every other heartbeat.
     """
-    longest = maintenance_record.BEAT_SECONDS
-    return kube_retry.pause_after(waited, longest) if waited >= LATE else kube_retry.pause_after(waited)
+    if waited >= LATE:
+        return kube_retry.pause_after(waited, maintenance_record.BEAT_SECONDS)
+    return kube_retry.pause_after(waited, at_once=at_once)
 
 
 def _unreachable_text(exc: NpuError) -> str:

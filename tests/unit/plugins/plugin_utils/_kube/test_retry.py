@@ -26,6 +26,11 @@ def test_a_pause_grows_with_what_was_waited(waited, pause):
     assert pause_after(waited) == pause
 
 
+@pytest.mark.parametrize(("at_once", "pause"), [(1, 1), (20, 1), (50, 2.5), (100, 5), (1000, 5)])
+def test_many_that_wait_look_seldom(at_once, pause):
+    assert pause_after(0, at_once=at_once) == pause
+
+
 def test_few_looks_at_a_long_wait():
     waited = looks = 0
     while waited < 600:

@@ -34,7 +34,13 @@ def test_waiting_for_a_host_takes_few_requests(monkeypatch):
     bench.cluster = Counting
     assert bench.run()["outcome"] == "done"
     booted = bench.world.clock.now()
+    # Those looks are fewer if many wait.
+    alone = len(bench.world.read)
     late = [when for when, _path in bench.world.read if booted - 380 < when < booted - 30]
     assert not late, "the heartbeats alone tell of the Node when that is late"
     assert len(bench.world.read) < 75
     assert len(bench.world.fate.calls) < 30 + 600 / 10
+    bench = Bench()
+    bench.cluster = Counting
+    assert bench.run(order={"at_once": 100})["outcome"] == "done"
+    assert len(bench.world.read) < 0.6 * alone
