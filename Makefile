@@ -7,7 +7,7 @@
 
 .DEFAULT_GOAL := help
 CHECKS := unit sanity node-agent lab-sim python38 simulate lint build docs-lint ee ansible-newest
-.PHONY: help demo lab lab-down test test-all venv lock settings dashboards requirements proofs format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench $(CHECKS)
+.PHONY: help demo lab lab-down test test-all venv lock settings dashboards requirements proofs format types kubernetes-core ansible-matrix arm64 molecule lab-test maintenance-test crash-test matrix upstream bench bench-fleet $(CHECKS)
 
 help: ## show this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 26
@@ -96,3 +96,6 @@ upstream: ## run the molecule scenarios with MindCluster's own programs, built f
 
 bench: venv ## measure install, upgrade, plan and node agent
 	@dev/bench
+
+bench-fleet: venv ## measure an upgrade of a large fleet against a real API server
+	@dev/bench-fleet $(ARGS)
