@@ -47,8 +47,12 @@ class Notes:
         playbooks = sorted({state["playbook"] for state in left.values()})
         if told:
             told.append(
-                "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: docs/upgrade.md,"
-                ' "Follow and repair with kubectl".' % this_run.in_order(this_run.again(name) for name in playbooks)
+                "What is cordoned stays cordoned, and nothing is lost. To continue it: %s. To abandon it: %s. See docs/upgrade.md,"
+                ' "Release a node".'
+                % (
+                    this_run.in_order(this_run.again(name) for name in playbooks),
+                    this_run.again("release", limit=",".join(map(this_run.host_of, left))),
+                )
             )
         return told
 

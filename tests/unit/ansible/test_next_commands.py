@@ -96,7 +96,7 @@ SCENARIOS = {
     "a maintenance of the other kind": (lambda: begin.other_purpose("npu-a", record()), [A]),
     "a rollback": (lambda: begin.other_purpose("npu-b", record(reason="rollback") | {"reason": "rollback"}), [B]),
     "a node that failed before": (lambda: purpose._failed_before(node()), [A]),  # noqa: SLF001
-    "an interruption": (interrupted, [BOTH, BOTH]),
+    "an interruption": (interrupted, [BOTH, BOTH, BOTH]),
     "a recovery in a plan": (in_recovery, [A]),
     "a report": (failed_report, [BOTH]),
     "an adoption": (lambda: moved(None), [BOTH, BOTH]),
