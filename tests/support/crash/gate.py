@@ -275,8 +275,9 @@ def describe_request(method: str, path: str, body: dict) -> str:
 
 
 def kind(what: str) -> str:
-    """The words of a call without what other nodes at work, a heartbeat more or less and a foreign cordon change in them."""
-    what = re.sub(r"(:[\w-]*(?:\+boot)?)/\d+| unschedulable=\S+", r"\1", what)
+    """The words of a call without what other nodes at work, a heartbeat more or less, a foreign cordon, and a node agent that has
+    told already that the chips answer again, or not yet, change in them."""
+    what = re.sub(r"(:[\w-]*(?:\+boot)?)/\d+| unschedulable=\S+| reboot-required=\S+", r"\1", what)
     return re.sub(r"slots:(\S+)(?: halted)?", lambda slots: f"slots:{'NODE' if 'NODE' in slots[1].split(',') else 'others'}", what)
 
 

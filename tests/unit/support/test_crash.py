@@ -185,6 +185,7 @@ def test_the_kind_of_a_call_is_the_same_whoever_else_works():
     assert kind("PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot/9 unschedulable=-") == (
         "PATCH v1/nodes/NODE last-maintenance:uncordon-required+boot"
     )
+    assert len({kind("PATCH v1/nodes/NODE reboot-required=%s maintenance=-" % value) for value in ("-", "true")}) == 1
     assert kind("npu_trial_boot rebooted") == "npu_trial_boot rebooted"
 
 
