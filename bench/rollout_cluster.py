@@ -27,7 +27,7 @@ from support.kube.big_cluster import big_node
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 PODS_PER_NODE = 3
 NAMESPACE = "work"
-# Who asks, and as whom: the requests of the run are told apart from those of the kubelets.
+# Users of the API server, so that its audit log tells the requests of the run from those of the kubelets.
 RUN, KUBELETS = "run", "kubelets"
 AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [{"level": "Metadata"}]}
 
@@ -103,7 +103,7 @@ class Cluster:
             f"--cert-dir={directory / 'certs'}",
             f"--token-auth-file={directory / 'tokens.csv'}",
             "--authorization-mode=AlwaysAllow",
-            # Nobody would take the taint away, nor make service accounts.
+            # No controller runs that would remove the taint, or create service accounts.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
             "--service-cluster-ip-range=10.96.0.0/16",
             "--service-account-issuer=https://kubernetes.default.svc",

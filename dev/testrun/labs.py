@@ -24,7 +24,7 @@ class Labs:
         self._env = {name: value for name, value in env.items() if name != "NPU_LAB_STATE"}
         self._runner = runner
         self._kept = [number for number in numbers if (checkout / f".lab{number or ''}" / "inventory.yml").exists()]
-        self._begun: list[int] = []
+        self._begun: dict[int, bool] = {}  # whether it has started
 
     def env(self, place: Place, last: bool) -> dict[str, str]:
         """The environment of a part.
@@ -39,10 +39,10 @@ class Labs:
 
     def up(self, place: Place) -> bool:
         number = self._numbers[place]
-        if number in self._begun:
-            return True
-        self._begun.append(number)
-        return self._runner.alone(f"lab-{number}", ["lab/lab", "up"], self.env(place, last=False))
+        if number not in self._begun:
+            self._begun[number] = False  # also of one that is interrupted, something has to go
+            self._begun[number] = self._runner.alone(f"lab-{number}", ["lab/lab", "up"], self.env(place, last=False))
+        return self._begun[number]
 
     def down(self) -> bool:
         """Remove the labs that `up` has started, or tried to."""

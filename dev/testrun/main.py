@@ -69,19 +69,22 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
     checks = Queue(replace(part, command=(*NICE, *part.command)) for part in parts if part.place is Place.NO_LAB)
     for _ in range(WORKERS):
         runner.work(checks, functools.partial(labs.env, Place.NO_LAB))
-    for place in (Place.NEWEST, Place.ROLLOUTS, Place.OLDEST):
-        # One lab after the other: the first one builds what all of them need.
-        if any(part.place is place for part in parts):
-            if not labs.up(place):
-                return 1
-            runner.work(queue(place), functools.partial(labs.env, place))
+
+    def on_lab(place: Place) -> bool:
+        """Start the lab and a worker with its parts; False if it does not start."""
+        names = [part.name for part in parts if part.place is place]
+        if names and not labs.up(place):
+            runner.say(f"  not run, without a lab: {', '.join(names)}")
+            return False
+        runner.work(queue(place), functools.partial(labs.env, place))
+        return True
+
+    # One lab after the other: the first one builds what all of them need.
+    started = [on_lab(place) for place in (Place.NEWEST, Place.ROLLOUTS, Place.OLDEST)]
     runner.work(queue(Place.OWN), functools.partial(labs.env, Place.OWN))
     well = runner.workers_done()
-    if any(part.place is Place.ALONE for part in parts):
-        if not labs.up(Place.ALONE):
-            return 1
-        runner.work(queue(Place.ALONE), functools.partial(labs.env, Place.ALONE))
-        well = runner.workers_done() and well
+    started.append(on_lab(Place.ALONE))
+    well = runner.workers_done() and well and all(started)
 
     files = sorted(results.glob("*.xml"))
     # What else happens on the machine may have changed meanwhile. A machine that is faster than the reference has the same budgets.
