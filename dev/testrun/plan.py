@@ -53,12 +53,12 @@ class PlanError(Exception):
 
 # The sessions of noxfile.py, the longest first: the others share the processor with the second half of it.
 CHECKS = {
-    "unit": 560,
+    "unit": 600,
     "sanity": 210,
     "lint": 80,
     "lab-sim": 90,
     "node-agent": 35,
-    "simulate": 80,
+    "simulate": 90,
     "ee": 40,
     "build": 55,
     "docs-lint": 25,
