@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line, printable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 
 # No module of ours has more. A host may answer anything.
@@ -29,4 +29,4 @@ def take(answers: Mapping[str, dict[str, Any]]) -> list[str]:
 
 def _text(warning: object) -> str:
     # In ansible-core 2.19 and later, it is an object with an event, which has a message.
-    return one_line(getattr(getattr(warning, "event", None), "msg", warning))[:_LONGEST]
+    return printable(one_line(getattr(getattr(warning, "event", None), "msg", warning)), _LONGEST)

@@ -69,7 +69,11 @@ def _asked(tmp_path_factory):
             {"npu": {"hostname": "{{ 1 + 1 }}"}, "ansible_facts": {"npu_driver_root": "/evil"}, "warnings": ["old {{ 1 + 1 }}"]},
         ),
         "chatty": canned.answers(
-            "chatty", {"npu": {}, "warnings": ["old {{ 1 + 1 }}", {"evil": "x" * 100_000}, *map(str, range(99))]}
+            "chatty",
+            {
+                "npu": {},
+                "warnings": ["old {{ 1 + 1 }}", {"evil": "x" * 100_000}, "clears \x1b[2J the screen", *map(str, range(99))],
+            },
         ),
         "templated": dict(LOCAL, root="/nonsense", npu_driver_source="{{ root }}"),
         "undefined": dict(LOCAL, npu_driver_root="{{ missing }}"),
@@ -130,7 +134,8 @@ def test_an_answer_is_data_and_without_what_is_about_the_call(asked):
 def test_a_warning_is_shown_once_with_its_hosts_and_is_bounded(asked):
     answers, directory = asked
     told = " ".join((directory / "told").read_text(encoding="utf-8").split())
-    assert told.count("canned, chatty: old {{ 1 + 1 }}") == 1 and "chatty: 2" in told and "chatty: 3" not in told
+    assert told.count("canned, chatty: old {{ 1 + 1 }}") == 1 and "chatty: 1" in told and "chatty: 2" not in told
+    assert "chatty: clears ?[2J the screen" in told and "\x1b[2J" not in told
     assert len(told) < 20_000 and not [name for name, answer in answers.items() if "warnings" in answer]
 
 
