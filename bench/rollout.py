@@ -31,6 +31,7 @@ sys.path.insert(0, str(CHECKOUT / "tests"))
 from support import collection  # noqa: E402, F401  (makes the checkout importable)
 
 # isort: split
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded  # noqa: E402
 from rollout_cluster import RUN, Cluster, peak  # noqa: E402
 from rollout_hosts import Host, Hosts  # noqa: E402
 
@@ -75,21 +76,8 @@ class Tree:
         self._thread.join()
 
     def _sample(self) -> None:
-        while not self._ended.wait(5):
-            self.peak = max(self.peak, sum(map(_megabytes, _descendants(self._process))))
-
-
-def _descendants(process: int) -> list[int]:
-    children = collections.defaultdict(list)
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            children[int(path.read_text().rpartition(")")[2].split()[1])].append(int(path.parent.name))
-        except OSError:
-            continue
-    found = [process]
-    for one in found:
-        found += children[one]
-    return found
+        while not self._ended.wait(1):
+            self.peak = max(self.peak, sum(map(_megabytes, [self._process, *bounded.descendants(self._process)])))
 
 
 def _megabytes(process: int) -> float:

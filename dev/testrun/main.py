@@ -17,7 +17,7 @@ import count
 
 from . import costs, plan, speed
 from .labs import Labs
-from .plan import Place
+from .plan import Part, Place
 from .runner import Interrupted, Queue, Runner
 
 # Of checks without a lab at once: the unit tests use all cores, most others use one.
@@ -63,25 +63,24 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
         return 1  # nothing else can run
     parts = plan.only(plan.shard(SUITES[suite](checkout, results), env.get("NPU_SHARD", "")), env.get("NPU_PARTS", ""))
 
-    def queue(place: Place) -> Queue:
-        return Queue(part for part in parts if part.place is place)
+    def of(place: Place) -> list[Part]:
+        return [part for part in parts if part.place is place]
 
-    checks = Queue(replace(part, command=(*NICE, *part.command)) for part in parts if part.place is Place.NO_LAB)
+    checks = Queue(replace(part, command=(*NICE, *part.command)) for part in of(Place.NO_LAB))
     for _ in range(WORKERS):
         runner.work(checks, functools.partial(labs.env, Place.NO_LAB))
 
     def on_lab(place: Place) -> bool:
         """Start the lab and a worker with its parts; False if it does not start."""
-        names = [part.name for part in parts if part.place is place]
-        if names and not labs.up(place):
-            runner.say(f"  not run, without a lab: {', '.join(names)}")
+        if of(place) and not labs.up(place):
+            runner.say(f"  not run, without a lab: {', '.join(part.name for part in of(place))}")
             return False
-        runner.work(queue(place), functools.partial(labs.env, place))
+        runner.work(Queue(of(place)), functools.partial(labs.env, place))
         return True
 
     # One lab after the other: the first one builds what all of them need.
     started = [on_lab(place) for place in (Place.NEWEST, Place.ROLLOUTS, Place.OLDEST)]
-    runner.work(queue(Place.OWN), functools.partial(labs.env, Place.OWN))
+    runner.work(Queue(of(Place.OWN)), functools.partial(labs.env, Place.OWN))
     well = runner.workers_done()
     started.append(on_lab(Place.ALONE))
     well = runner.workers_done() and well and all(started)

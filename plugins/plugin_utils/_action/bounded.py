@@ -116,12 +116,12 @@ def _kill(pid: int) -> None:
 
 def kill_descendants(pid: int) -> None:
     """Kill all that the process has started. The master of an SSH connection is none of them: it has left for good."""
-    for descendant in reversed(_descendants(pid)):
+    for descendant in reversed(descendants(pid)):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(descendant, signal.SIGKILL)
 
 
-def _descendants(pid: int) -> list[int]:
+def descendants(pid: int) -> list[int]:
     """Parents before children; none where there is no /proc."""
     children: dict[int, list[int]] = {}
     for path in _PROC.glob("[0-9]*/stat"):

@@ -45,7 +45,7 @@ def _nothing(*_args: object) -> None:
 class Drain:
     """What happens to the pods of one node, in the order of the cycle. Every method may be repeated at any time.
 
-    ``beat()`` is called at least every 5 s while something is waited for; ``say(sentence)`` when what is waited for
+    ``beat()`` is called at least every 15 s while something is waited for; ``say(sentence)`` when what is waited for
     changes.
     """
 

@@ -312,9 +312,7 @@ def _pause(waited: float, at_once: int) -> float:
 
     In the end they are those between heartbeats, whose answers tell of the Node. A little less would delay every other heartbeat.
     """
-    if waited >= LATE:
-        return kube_retry.pause_after(waited, maintenance_record.BEAT_SECONDS)
-    return kube_retry.pause_after(waited, at_once=at_once)
+    return maintenance_record.BEAT_SECONDS if waited >= LATE else kube_retry.pause_after(waited, at_once=at_once)
 
 
 def _unreachable_text(exc: NpuError) -> str:

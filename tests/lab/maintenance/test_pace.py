@@ -36,8 +36,12 @@ def _racks(idle):
         idle.kubectl("label", "node", node, f"{RACK}-")
 
 
-def at_once(observer) -> list[set[str]]:
-    """The nodes with a slot, in each state of the Lease."""
+def at_once(lab, **settings: object) -> list[set[str]]:
+    """Upgrade all nodes with no other limit than the ``settings``: the nodes with a slot, in each state of the Lease."""
+    version = target(lab, *NPU_NODES)
+    with watch(lab) as observer:
+        upgrade(lab, ALL, npu_driver_version=version, npu_upgrade_max_parallel=0, **settings)
+    assert proof(lab, observer, dict.fromkeys(NPU_NODES, 1), version, max_parallel=0) == []
     return [set(sight.slots["holders"]) for sight in observer.timeline if sight.kind == "lease" and not sight.gone]
 
 
@@ -46,34 +50,14 @@ def is_rebooted(sight) -> bool:
 
 
 def test_the_nodes_of_a_domain_go_together(idle, team, racks):
-    version = target(idle, *NPU_NODES)
-    with watch(idle) as observer:
-        upgrade(
-            idle,
-            ALL,
-            npu_driver_version=version,
-            npu_upgrade_max_parallel=0,
-            npu_upgrade_domain={"label": RACK, "together": True},
-        )
-    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version, max_parallel=0) == []
-    seen = at_once(observer)
+    seen = at_once(idle, npu_upgrade_domain={"label": RACK, "together": True})
     assert {"npu-a", "npu-b"} in seen
     assert not [names for names in seen if len({RACKS[name] for name in names}) > 1]
 
 
 def test_enough_chips_remain_allocatable(idle, team):
     """Of the two nodes with the same chips never both, whatever is allowed at once; the third one has others."""
-    version = target(idle, *NPU_NODES)
-    with watch(idle) as observer:
-        upgrade(
-            idle,
-            ALL,
-            npu_driver_version=version,
-            npu_upgrade_max_parallel=0,
-            npu_upgrade_min_available={"huawei.com/Ascend910": 8},
-        )
-    assert proof(idle, observer, dict.fromkeys(NPU_NODES, 1), version, max_parallel=0) == []
-    seen = at_once(observer)
+    seen = at_once(idle, npu_upgrade_min_available={"huawei.com/Ascend910": 8})
     assert not [names for names in seen if {"npu-a", "npu-b"} <= names]
     assert [names for names in seen if "npu-c" in names and len(names) > 1]
 

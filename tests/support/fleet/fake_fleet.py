@@ -250,6 +250,24 @@ class FakeCluster:
         return copy.deepcopy(item)
 
 
+class CountingCluster(FakeCluster):
+    """Notes (time, path) of each read in ``read``, which is the world's, too."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.read = world.read = []
+
+    def get(self, path):
+        self.read.append((self._world.clock.now(), path))
+        return super().get(path)
+
+    def list(self, path, *selectors, **more):
+        self.read.append((self._world.clock.now(), path))
+        return super().list(path, *selectors, **more)
+
+    each = list
+
+
 def merge(target, patch):
     """RFC 7386."""
     for key, value in patch.items():

@@ -5,33 +5,15 @@
 
 from __future__ import annotations
 
-from support.fleet.fake_fleet import FakeCluster, Host
+from support.fleet.fake_fleet import CountingCluster, Host
 from support.fleet.maintenance_bench import Bench
-
-
-class Counting(FakeCluster):
-    """Notes (time, path) of what reads."""
-
-    def __init__(self, world):
-        super().__init__(world)
-        self.read = world.read = []
-
-    def get(self, path):
-        self.read.append((self._world.clock.now(), path))
-        return super().get(path)
-
-    def list(self, path, *selectors, **more):
-        self.read.append((self._world.clock.now(), path))
-        return super().list(path, *selectors, **more)
-
-    each = list
 
 
 def test_waiting_for_a_host_takes_few_requests(monkeypatch):
     """The heartbeats, whose answers tell of the Node, and some looks in between as long as the host may be back any moment."""
     monkeypatch.setattr(Host, "BOOT_SECONDS", 600.0)
     bench = Bench()
-    bench.cluster = Counting
+    bench.cluster = CountingCluster
     assert bench.run()["outcome"] == "done"
     booted = bench.world.clock.now()
     # Those looks are fewer if many wait.
@@ -41,6 +23,6 @@ def test_waiting_for_a_host_takes_few_requests(monkeypatch):
     assert len(bench.world.read) < 75
     assert len(bench.world.fate.calls) < 30 + 600 / 10
     bench = Bench()
-    bench.cluster = Counting
+    bench.cluster = CountingCluster
     assert bench.run(order={"at_once": 100})["outcome"] == "done"
     assert len(bench.world.read) < 0.6 * alone
