@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Prints README.md with its tables of versions made anew from support.yml."""
+"""Prints README.md with its tables of versions regenerated from support.yml."""
 
 from __future__ import annotations
 

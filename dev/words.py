@@ -1,20 +1,22 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Check that no text that users read has words that are unusual in the documentation of Kubernetes.
+"""Check that no text has words that are unusual in the documentation of Kubernetes.
 
-These texts are the strings of plugins and of the node agent, but not their docstrings, the values in the YAML files of
-roles, playbooks and extensions, and the Markdown files. A line is an exception if it ends with ``# words: ok``, or in
-Markdown with ``<!-- words: ok -->``.
+Users read the strings of plugins and of the node agent, the values in the YAML files of roles, playbooks and extensions, and the
+Markdown files. Developers read the docstrings and comments of all Python files, where a few more words are usual. A line is an
+exception if it ends with ``# words: ok``, or in Markdown with ``<!-- words: ok -->``.
 """
 
 from __future__ import annotations
 
 import ast
+import io
 import pathlib
 import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 
 # What to look for, in any case and across the ends of lines, and what to write instead.
@@ -31,51 +33,84 @@ WORDS = {
     r"once more": "again",
     r"as well(?! as\b)": "also, before the verb",
     r"the one or the other": "either; one of them",
+}
+# The same, where users read it.
+WORDS_FOR_USERS = {
     r"told": "reported; printed; announced",
     r"ill": "unhealthy; not OK",
     r"(is|are) (not )?gone|gone from": "missing; deleted; no longer exists",
 }
-PATTERNS = {
-    re.compile(rf"(?<![\w.-])(?:{word})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE): advice for word, advice in WORDS.items()
-}
+
+
+def patterns(words: dict[str, str], space: str) -> dict[re.Pattern[str], str]:
+    """Compile them. `space` is what may separate two words."""
+    return {
+        re.compile(rf"(?<![\w.-])(?:{word})(?![\w-])".replace(" ", space), re.IGNORECASE): advice for word, advice in words.items()
+    }
+
+
+FOR_USERS = patterns(WORDS | WORDS_FOR_USERS, r"\s+")
+FOR_DEVELOPERS = patterns(WORDS, r"(?:\s|#)+")  # also across the lines of a comment
 KEY = re.compile(r"\w+")  # a string of one word
 OK = re.compile(r"# words: ok|<!-- words: ok -->")
-# Comments are for developers. They are replaced with spaces, so that lines keep their numbers.
+# In these files, comments are replaced with spaces, so that lines keep their numbers.
 COMMENT = {
     ".yml": re.compile(r"(?:^|(?<=\s))#.*", re.MULTILINE),
     ".j2": re.compile(r"\{#.*?#\}|^\s*#[^\n]*", re.DOTALL | re.MULTILINE),
     ".md": re.compile(r"<!--.*?-->", re.DOTALL),
 }
+PROGRAMS = re.compile(r"(plugins/.*|images/node-agent/npu_node_agent/.*)\.py")
 FILES = re.compile(
-    r"(plugins/.*|images/node-agent/npu_node_agent/.*)\.py|(plugins|roles|playbooks|extensions)/.*\.(yml|j2)|"
+    r".*\.py|(plugins|roles|playbooks|extensions)/.*\.(yml|j2)|"
     r"((docs|roles|images|lab|plugins|extensions)/.*)?[^/]*\.md|changelogs/fragments/.*\.yml"
 )
 
 
-def strings(text: str) -> Iterator[tuple[int, str]]:
-    """Yield the strings of a Python program that are neither docstrings nor keys, each with the number of its first line."""
-    tree = ast.parse(text)
-    docstrings = set()
+def docstrings(tree: ast.Module) -> Iterator[ast.Constant]:
     for node in ast.walk(tree):
-        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
-            if node.body and isinstance(node.body[0], ast.Expr):
-                docstrings.add(node.body[0].value)
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)) and node.body:
+            first = node.body[0]
+            if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str):
+                yield first.value
+
+
+def strings(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Yield the strings of a program that are neither docstrings nor keys, each with the number of its first line."""
+    others = set(docstrings(tree))
     for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Constant)
-            and isinstance(node.value, str)
-            and node not in docstrings
-            and not KEY.fullmatch(node.value)
-        ):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in others and not KEY.fullmatch(node.value):
             yield node.lineno, node.value
 
 
-def texts(name: str, text: str) -> Iterator[tuple[int, str]]:
-    """Yield what users read of the file `name`, in pieces, each with the number of its first line."""
-    if name.endswith(".py"):
-        yield from strings(text)
-    else:
-        yield 1, COMMENT[pathlib.Path(name).suffix].sub(lambda comment: re.sub(r".", " ", comment[0]), text)
+def comments(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the comments of a program, those on lines that follow each other together, each with the number of its first line."""
+    first: int = 0
+    together: list[str] = []
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.COMMENT:
+            continue
+        alone = token.line.lstrip().startswith("#")
+        if together and alone and token.start[0] == first + len(together):
+            together.append(token.string)
+            continue
+        if together:
+            yield first, "\n".join(together)
+        first, together = token.start[0], [token.string]
+    if together:
+        yield first, "\n".join(together)
+
+
+def texts(name: str, text: str) -> Iterator[tuple[int, str, dict[re.Pattern[str], str]]]:
+    """Yield the pieces of the file `name`, each with the number of its first line and what to look for."""
+    if not name.endswith(".py"):
+        piece = COMMENT[pathlib.Path(name).suffix].sub(lambda comment: re.sub(r".", " ", comment[0]), text)
+        yield 1, piece, FOR_USERS
+        return
+    tree = ast.parse(text)
+    if PROGRAMS.fullmatch(name):
+        yield from ((line, piece, FOR_USERS) for line, piece in strings(tree))
+    yield from ((found.lineno, str(found.value), FOR_DEVELOPERS) for found in docstrings(tree))
+    yield from ((line, piece, FOR_DEVELOPERS) for line, piece in comments(text))
 
 
 def line_of(lines: list[str], first: int, piece: str, found: re.Match[str]) -> int:
@@ -91,15 +126,15 @@ def problems(name: str, text: str) -> list[str]:
     lines = text.split("\n")
     found = [
         (line_of(lines, first, piece, match), " ".join(match[0].split()), advice)
-        for first, piece in texts(name, text)
-        for pattern, advice in PATTERNS.items()
+        for first, piece, wanted in texts(name, text)
+        for pattern, advice in wanted.items()
         for match in pattern.finditer(piece)
     ]
     return [f"{name}:{line}: {word}: {advice}" for line, word, advice in sorted(found) if not OK.search(lines[line - 1])]
 
 
 def read(root: pathlib.Path) -> Iterator[tuple[str, str]]:
-    """Yield name and text of each file in the checkout `root` that has something for users."""
+    """Yield name and text of each file in the checkout `root` that has something to read."""
     listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=root, check=True, capture_output=True, text=True)
     for name in listed.stdout.splitlines():
         path = root / name

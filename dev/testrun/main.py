@@ -22,7 +22,7 @@ from .runner import Interrupted, Queue, Runner
 
 # Of checks without a lab at once: the unit tests use all cores, most others use one.
 WORKERS = 2
-# They leave the processor to the labs, which have limits of time, and still get on: whoever waits for a reboot leaves it to them.
+# They leave the processor to the labs, which have time limits, and still progress: a test that waits for a reboot does not use it.
 NICE = ("nice", "-n", "18")
 SUITES = {"test": plan.test, "test-all": plan.test_all}
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The node agent's image, as a user builds it: with the playbook build_node_agent_image, on a base image of Debian's packages.
 
-Needs neither a container engine nor somebody's registry; Debian's mirror and PyPI only the first time.
+Needs neither a container engine nor an external registry; Debian's mirror and PyPI only the first time.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def library(name: str) -> ModuleType:
 
 
 def make_venv(lab: Lab, step: Step) -> None:
-    """Make .venv, in which Ansible is; does nothing when it is there, and waits for another one who is making it."""
+    """Make .venv with Ansible in it; does nothing if it exists, and waits while another process makes it."""
     step.run(CHECKOUT / "dev" / "venv", cwd=CHECKOUT)
 
 

@@ -15,7 +15,7 @@ from .files import write
 from .settings import LabError
 from .tasks import Step
 
-# Package and a file that shows it is there (asking dpkg would miss programs installed in other ways).
+# Package and a file that shows it is installed (asking dpkg would miss programs installed in other ways).
 PACKAGES = {
     "podman": "/usr/bin/podman",
     "runc": "/usr/sbin/runc",

@@ -239,7 +239,7 @@ def _fill_kubernetes(lab: Lab, node: Node, root: Path) -> None:
     write(directory / "kubelet.yaml", (FILES / "kubelet.yaml").read_text(encoding="utf-8").replace("@DNS@", lab.address))
     write(
         directory / "kubelet.env",
-        # Nobody reads what containers use of the machine.
+        # The resource usage of containers is not read.
         f"KUBELET_ARGS=--node-ip={lab.node_address(node)} --hostname-override={node.name} --housekeeping-interval=60s\n",
     )
     write(

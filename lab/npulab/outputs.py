@@ -45,7 +45,7 @@ def link_kubectl(lab: Lab) -> None:
 
 
 def _inventory(lab: Lab) -> str:
-    """What a user would write for a cluster of his own; made anew by every `lab up`."""
+    """What users would write for their own clusters; every `lab up` writes it again."""
     login = credentials(lab)
     variables = {
         "ansible_user": "root",

@@ -117,7 +117,7 @@ def _prepare(root: Path, step: Step) -> None:
 
 
 def copy_over(source: Path, root: Path, step: Step) -> None:
-    """Copy a tree over a root: links and modes are kept, owner is root, existing directories stay as they are."""
+    """Copy a tree over a root: links and modes are kept, owner is root, existing directories are kept."""
     step.run("cp", "-a", "--no-preserve=ownership", f"{source}/.", f"{root}/")
 
 

@@ -34,7 +34,7 @@ FIRST_BUS = 0xC1
 
 
 def build_simulation(lab: Lab, step: Step) -> None:
-    """Build node files, driver packages and images into the cache unless they are there."""
+    """Build node files, driver packages and images into the cache unless it has them."""
     if not _directory(lab).is_dir():
         with new_directory(_directory(lab)) as target:
             go = find_go(lab, step)

@@ -128,7 +128,7 @@ class Step:
         return process.returncode
 
     def _start(self, words: list[str], **options: Any) -> subprocess.Popen:
-        """Start a program in a process group of its own, so that `stop` reaches its children as well."""
+        """Start a program in a process group of its own, so that `stop` also reaches its children."""
         with self._lock:
             if self._stopped:
                 raise Stopped(self.name)

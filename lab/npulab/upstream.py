@@ -114,7 +114,7 @@ def fetch(step: Step, version: str, target: Path) -> None:
             )
     target.mkdir()
     archive = target.with_name("source.tar")
-    # Nobody's own configuration, and a clone of another user is fine: it is only read.
+    # A clone that belongs to another user needs no entry in git's configuration: it is only read.
     git = ("git", "-c", f"safe.directory={clone}", "-C", clone)
     result = step.run(*git, "archive", f"--output={archive}", version, *PARTS, check=False)
     if result.returncode != 0:

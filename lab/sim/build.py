@@ -32,7 +32,7 @@ def build_rootfs(go: str, out: Path) -> None:
 
 
 def build(go: str, out: Path, jobs: int) -> None:
-    """Build everything in `out`; what is there and up to date stays."""
+    """Build everything in `out`, except what is already up to date."""
     out.mkdir(parents=True, exist_ok=True)
     tasks: list[Callable[[], None]] = [
         lambda: build_rootfs(go, out),

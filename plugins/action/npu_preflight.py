@@ -150,7 +150,7 @@ def _pulled(
 
 
 def _exists(cluster: kube_client.Cluster, namespace: str) -> bool:
-    """Whether the namespace is there; also true if that may not be asked, which is missing then anyway."""
+    """Whether the namespace exists; also true without the permission to read it, which is then reported as missing anyway."""
     try:
         return cluster.get("/api/v1/namespaces/" + namespace) is not None
     except NpuError as exc:

@@ -43,7 +43,7 @@ def npu_installed(name: str) -> bool:
     try:
         return find_spec("ansible_collections." + name) is not None
     except ModuleNotFoundError:
-        # Not even its namespace is there.
+        # Not even its namespace exists.
         return False
 
 

@@ -22,7 +22,7 @@ from support.paths import CHECKOUT
 
 
 def pytest_configure() -> None:
-    """Whoever ends the tests also ends what they run, as with Ctrl-C, which nobody hears whom a script runs in the background."""
+    """SIGTERM ends the tests and what they run, as Ctrl-C does: a process that a script runs in the background ignores Ctrl-C."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A node on which somebody else's device plugin serves a pod moves to ours and back, and the pod does not notice. The long way, with a
-driver package, interruptions and bad input, is the molecule scenario adopt."""
+"""A node on which another installation's device plugin serves a pod moves to ours and back, and the pod does not notice. The long
+way, with a driver package, interruptions and bad input, is the molecule scenario adopt."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_node_moves_and_returns_and_its_pod_does_not_notice(lab, others):
         assert chips(lab, team) == before and lab.node(NODE)["status"]["allocatable"][A2] == "8"
 
         lab.playbook("adopt", LIMIT, npu_adopt=True, npu_adopt_state="returned")
-        # Kubernetes replaces theirs once more, as their template is as before again.
+        # Kubernetes replaces their pods again, because their template is restored.
         lab.wait_for(lambda: set(others.pods()) == BOTH, 60, "theirs are there")
         lab.wait_for(lambda: lab.node(NODE)["status"]["allocatable"].get(A2) == "8", 60, "theirs offers the chips")
         assert not ours(lab) and chips(lab, team) == before

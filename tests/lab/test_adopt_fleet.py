@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host that somebody else has set up, with a driver package and MindCluster's manifests, is adopted: bad input, a component that does not
-work, a controller that is killed, a second run, and the way back. One story in the order of its tests; a pod that uses chips does not
-notice any of it. At its end the fleet is installed as before. The molecule scenario adopt runs it."""
+"""A host that was set up without this collection, with a driver package and MindCluster's manifests, is adopted: bad input, a
+component that does not work, a controller that is killed, a second run, and the way back. One story in the order of its tests; a
+pod that uses chips does not notice any of it. At its end the fleet is installed as before. The molecule scenario adopt runs it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ours(lab) -> set[str]:
 
 @pytest.fixture(scope="module", name="others")
 def fixture_others(lab):
-    """The node as somebody else has set it up."""
+    """The node as it was set up without this collection."""
     with own_driver(lab, NODE):
         lab.kubectl("label", "node", NODE, "accelerator=huawei-Ascend910", "workerselector=dls-worker-node")
         try:

@@ -23,7 +23,7 @@ MODE = "/var/lib/npuops/device-plugins/runtime-mode"
 
 @pytest.fixture(scope="module", name="runtime")
 def fixture_runtime(lab):
-    """The host as somebody else has set it up, but containerd does not know of the runtime."""
+    """The host with a driver and a runtime of its own, but containerd does not know of the runtime."""
     with own_driver(lab, NODE):
         found = AscendRuntime(lab, NODE)
         try:

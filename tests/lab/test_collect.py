@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The bundle of a node of the lab: all parts are there, and a secret that was planted on the host and in the cluster is not."""
+"""The bundle of a node of the lab has all parts, but not the secret that was planted on the host and in the cluster."""
 
 from __future__ import annotations
 

@@ -332,7 +332,7 @@ def test_cri_that_does_not_come_back(node, interrupted):
 
 
 def test_old_file_does_not_come_back_either(node17):
-    """Somebody broke the file after containerd's last start: that must be told, with what both say."""
+    """The file was broken after containerd's last start: the message must say so, with the errors of both files."""
     text = node17.off()
     text = text.replace(
         "registry]", 'registry.mirrors."x"]\n      endpoint = ["http://x"]\n    [plugins."io.containerd.grpc.v1.cri".registry]'

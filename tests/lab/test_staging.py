@@ -84,7 +84,7 @@ def stage(lab, node, tmp_path):
 
 
 def publish(registry, tmp_path, tag=TAG, change=None, **more):
-    """Push a driver image nobody has any part of yet; returns its digest."""
+    """Push a driver image of which no node has any part yet; returns its digest."""
     top = tmp_path / f"image-{uuid.uuid4().hex}"
     tree = driver_images.write_tree(top / "driver", kernel=more.pop("kernel", os.uname().release), **more)
     driver_images.write(tree / "unique", uuid.uuid4().bytes)

@@ -86,7 +86,7 @@ def test_pods_that_come_before_the_driver_wait_and_start_once(lab, hidden):
 
 
 def test_containers_that_end_while_the_driver_is_suspended_wait(lab, hidden):
-    """The kubelet starts them anew at once, without the container before them, and they stay."""
+    """The kubelet restarts them at once, without running their init container again, and they do not end."""
     gone = replace(lab)
     hidden()
     lab.wait_for(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody can do who got hold of a token on one NPU node: those of the device plugin and of the node agent, as they are there."""
+"""What an attacker can do with a token from one NPU node: the tokens that the pods of the device plugin and the node agent have."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def meta(**fields):
 
 @pytest.fixture(params=["", "/status"])
 def subresource(request):
-    """Labels and annotations of a node can be written through its status as well."""
+    """Labels and annotations of a node can also be written through its status."""
     return request.param
 
 
@@ -154,7 +154,7 @@ def test_plugin_changes_pods_of_its_node_only_and_little_of_them(lab, api, pods)
     refused(
         lambda: plugin.request("PATCH", pods[HERE], [image], "application/json-patch+json"), "may only change annotations of pods"
     )
-    # What it is there for, on both nodes.
+    # Its actual work succeeds, on both nodes.
     for node in pods:
         lab.wait_for(
             lambda node=node: "huawei.com/AscendReal" in (lab.pod("tokens-" + node)["metadata"].get("annotations") or {}),
@@ -225,7 +225,7 @@ def test_plugin_asks_kubelets_for_pods_and_nothing_else(lab, token):
 
 
 def test_plugin_does_its_work(lab):
-    """Labels, annotations and its ConfigMap come back after a plugin that starts anew; nothing it writes is refused."""
+    """A restarted plugin writes its labels, annotations and ConfigMap again; nothing it writes is refused."""
     before = lab.node(HERE)["metadata"]
     wanted = {key for key in before["labels"] if key == "servertype" or "npu.chip.name" in key or key.startswith("mind-cluster/")}
     assert len(wanted) == 3 and "baseDeviceInfos" in before["annotations"]

@@ -194,7 +194,7 @@ def test_a_second_run_changes_nothing(lab):
 
 
 def driver_files(lab) -> list[str]:
-    """The host's own driver, with times: whoever writes it is seen."""
+    """The host's own driver, with times, so that every write is seen."""
     places = f"{PACKAGE_TREE} /usr/local/dcmi /usr/local/bin/npu-smi /lib/modules/*/updates /etc/ascend_install.info"
     found = lab.ssh(
         OWN, f"find {places} /lib/davinci.conf /etc/ld.so.conf.d -printf '%p %y %m %U:%G %s %T@\\n' | sort"

@@ -249,7 +249,7 @@ def registrations(lab, node) -> int:
 
 
 def wait_offered(lab, node, before: int) -> None:
-    """Until the agent has registered anew, the kubelet refuses pods, while the Node's status still counts what was there."""
+    """Until the agent has registered again, the kubelet refuses pods, although the Node's status still counts the chips."""
     lab.wait_for(lambda: registrations(lab, node) > before, PATIENCE, f"{node}: the kubelet has the devices again")
     wait_allocatable(lab, node)
 
@@ -341,7 +341,7 @@ def test_a_wedge_and_its_end(lab):
 
 @pytest.mark.core
 def test_a_chip_with_a_fault_is_named_with_its_code(lab):
-    """The others serve: to schedulers the node is ready, and to whoever repairs it, it is not healthy."""
+    """The others serve: for schedulers the node is ready, but for administrators it is unhealthy."""
     sick = "Alarm with 80E18402 (SeparateNPU: 64 HBM rows are isolated after uncorrectable errors: no more can be)"
     wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
     lab.fault("npu-a", "alarm", "3", "80E18402", "Alarm")

@@ -18,7 +18,7 @@ from simulator.shrink import shortest
 from simulator.simulation import simulate
 
 HERE = Path(__file__).resolve().parent
-# What CI runs: always the same ones, and some that nobody has run before.
+# What CI runs: always the same ones, and some that were never run before.
 FIXED, FRESH = 4000, 500
 
 

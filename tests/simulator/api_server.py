@@ -87,7 +87,7 @@ class ApiServer:
         return self._put(path, item, writer)
 
     def change(self, path: str, patch: Object, writer: str) -> None:
-        """A merge patch, on whatever is there."""
+        """Apply a merge patch, if the object exists."""
         if self.peek(path) is not None:
             self.patch(path, copied(patch), writer)
 
@@ -99,7 +99,7 @@ class ApiServer:
             self.on_write(path, before, None, writer)
 
     def restore(self, path: str, at: float) -> None:
-        """Put the object back to what it was then, if it was there."""
+        """Restore the object as it was at the time ``at``, if it existed then."""
         blob = self._as_of(path, at)
         if blob is not None:
             self._put(path, marshal.loads(blob), ETCD)
@@ -153,7 +153,7 @@ class ApiServer:
         if version not in (None, before["metadata"]["resourceVersion"]):
             raise kube_client.Conflict("%s: the object has been modified" % path)
         after = copied(before)
-        # As in a strategic merge patch, whoever sends it: no kubelet overwrites what others tell.
+        # Merged as in a strategic merge patch, whatever the client sends: no kubelet overwrites the conditions of other clients.
         conditions = body.get("status", {}).pop("conditions", None)
         if conditions is not None:
             after["status"]["conditions"] = merged(after["status"].get("conditions", []), conditions)
@@ -180,7 +180,7 @@ class ApiServer:
         self._past.setdefault(path, collections.deque(maxlen=_REMEMBERED)).append((self._since(), blob))
 
     def _since(self) -> float:
-        """What is there at the start has always been."""
+        """An object that exists at the start has always existed."""
         return self.timeline.time if self.timeline.time > START else 0.0
 
     def _as_of(self, path: str, at: float) -> bytes | None:

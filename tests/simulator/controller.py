@@ -59,7 +59,7 @@ class Controller:
             raise Killed
 
     def call(self, what: str, effect: Callable[[float | None], Any], writes: bool, host: Host | None = None) -> Any:
-        """Make one call. ``effect(at)`` has what it has on the world; a reader reads what was there ``at`` a time, None now."""
+        """Make one call. ``effect(at)`` changes or reads the world; a reader returns the state at the time ``at``, None for now."""
         self.alive()
         self.calls += 1
         self.heard(self.run.name)

@@ -186,8 +186,8 @@ DEFECTS = (
         "components-let-run",
         "A node on its way back waits for components to leave that nobody has told to.",
         "_maintenance/rollback_step.py",
-        "    if labels:\n        # Somebody let them run since",
-        "    if False:\n        # Somebody let them run since",
+        "    if labels:\n        # The components were allowed to run since",
+        "    if False:\n        # The components were allowed to run since",
     ),
     Defect(
         "left-cordoned-by-nobody",

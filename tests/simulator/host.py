@@ -101,7 +101,7 @@ class Host(BootLoader):
         self._timeline.at(_KUBELET, lambda: self._kubelet(life))
 
     def replace(self) -> None:
-        """Another machine comes in its place, which somebody has set up."""
+        """Another machine takes its place, which is already set up."""
         self.go_down(_REPLACEMENT)
         self.set_up(OLD)
         self.incurable = False

@@ -324,7 +324,7 @@ class Invariants:
 
     @staticmethod
     def _grant(name: str, record: dict[str, Any] | None) -> tuple[str, Any, Any] | None:
-        """The approval that the record has; None without one, and where nobody can tell which one it is."""
+        """The approval that the record has; None without one, or without the time that identifies it."""
         approval = (record or {}).get("approval") or {}
         return (name, approval.get("manager"), approval["time"]) if approval.get("time") else None
 
@@ -519,7 +519,7 @@ class Invariants:
     def writes_firmware(self, host: Host) -> None:
         acting = self.runs.get(self._api.acting)
         if acting is not None and (acting.keep_firmware or acting.kind != "upgrade"):
-            # Whatever the record says, and whoever has written it.
+            # Whatever the record says, and whichever client has written it.
             raise Violation("firmware nobody asked for", "%s has %s write firmware" % (acting.name, host.name))
         node = self._api.peek(node_path(host.name))
         if node is None or host.name in self.tainted:
@@ -608,7 +608,7 @@ class Invariants:
                 raise Violation("told wrongly", "%s tells %s of %s, and has rebooted it" % (run.name, outcome, name))
 
     def restored(self, run: Run, told: set[str]) -> None:
-        """``told``: the workloads that the run says it has left as they are."""
+        """``told``: the workloads that the run reports as not restored."""
         for item in self._api.all(DEPLOYMENTS):
             mark, name = item["metadata"].get("annotations", {}).get(_PARKED), item["metadata"]["name"]
             if mark and json.loads(mark)["run"] == run.name and name not in told:
@@ -647,7 +647,7 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
     lease = api.peek(LEASE)
     slots = json.loads(lease["metadata"]["annotations"].get("npuops.ascend/slots", "{}")) if lease else {}
     for name in slots.get("holders", {}):
-        # One whose run died before it began is free as soon as somebody needs it.
+        # One whose run died before it began is free as soon as another run needs it.
         if name not in hosts or _record(api.peek(node_path(name)) or {"metadata": {}}) is not None:
             raise Violation("slot not given back", "of %s" % name)
     for name, host in hosts.items():
@@ -676,7 +676,7 @@ def at_the_end(schedule: Schedule, api: ApiServer, hosts: dict[str, Host], invar
             raise Violation("wrong label", "%s says %s, and its driver is %s" % (name, told, host.driver))
         cordoned = bool(node["spec"].get("unschedulable"))
         kept = labels.get(maintenance_record.LABEL_KEEP_CORDONED) == "true"
-        # Whoever registers a Node anew does not cordon it: the maintenance restores a person's cordon with its own.
+        # A Node that is registered again is not cordoned: the maintenance restores a person's cordon with its own.
         kept = kept or bool(maintenance_record.last(node).get("unschedulable"))
         # A cluster that was restored from a backup may have forgotten why a run left the node to a person.
         kept = kept or (name in invariants.tainted and maintenance_record.last(node).get("outcome") == "failed")

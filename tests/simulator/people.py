@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What happens to a fleet while somebody works on it: people, power, hardware; and how it calms down."""
+"""What happens to a fleet while runs work on it: people, power, hardware; and how it calms down."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _uncordon(simulation: Simulation, node: str, _seconds: float) -> None:
 
 
 def _recordon(simulation: Simulation, node: str, seconds: float) -> None:
-    """A person makes a cordon theirs, whoever made it."""
+    """A person takes over a cordon, whichever client made it."""
     found = simulation.api.peek(node_path(node))
     if found is not None and found["spec"].get("unschedulable"):
         _uncordon(simulation, node, seconds)
@@ -63,7 +63,7 @@ def _recordon(simulation: Simulation, node: str, seconds: float) -> None:
 
 
 def _keep(simulation: Simulation, node: str, _seconds: float) -> None:
-    """A person wants a cordon to stay, whoever made it."""
+    """A person wants a cordon to stay, whichever client made it."""
     found = simulation.api.peek(node_path(node))
     if found is not None and found["spec"].get("unschedulable"):
         simulation.foreign.add(node)
@@ -83,7 +83,7 @@ def _label(name: str, value: str | None) -> Any:
 
 
 def _delete_node(simulation: Simulation, node: str, _seconds: float) -> None:
-    """And its kubelet is started anew soon, or registers it when the host boots."""
+    """Soon after that, its kubelet restarts and registers it again, or registers it when the host boots."""
     simulation.foreign.discard(node)
     simulation.api.delete(node_path(node), _KUBECTL)
     simulation.timeline.at(30.0, simulation.hosts[node].restart_kubelet)
@@ -100,7 +100,7 @@ def _remove_record(simulation: Simulation, node: str, _seconds: float) -> None:
 
 
 def _forge_firmware(simulation: Simulation, node: str, _seconds: float) -> None:
-    """Whoever may write to the Node has its record ask for firmware, as if its reboot were certain."""
+    """A client that may write to the Node makes its record ask for firmware, as if its reboot were certain."""
     found, host = simulation.api.peek(node_path(node)), simulation.hosts[node]
     text = found and found["metadata"]["annotations"].get(maintenance_record.ANNOTATION_RECORD)
     if text:
@@ -262,7 +262,7 @@ def calm(simulation: Simulation) -> None:
 
 
 def _labels_to_repair(simulation: Simulation, host: Host, node: Object) -> dict[str, str | None]:
-    """What install writes on a Node that was registered anew, and what a person who changed labels by hand puts right."""
+    """What install writes on a Node that was registered again, and what a person who changed labels by hand corrects."""
     labels = node["metadata"].get("labels", {})
     begun = maintenance_record.ANNOTATION_RECORD in node["metadata"]["annotations"]
     by_hand = host.name in simulation.invariants.tainted

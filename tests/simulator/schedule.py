@@ -23,7 +23,7 @@ CALL_FAULTS = (
     "slow-before",  # the controller, or the network, takes its time before it takes effect
     "slow-after",  # and after it took effect
     "stale",  # what is read is of a replica that is behind
-    "conflict",  # 409 without a reason that anybody could see
+    "conflict",  # 409 without a visible reason
     "busy",  # 429
     "webhook",  # 500: an admission webhook does not answer
     "outage",  # the API server goes away for a while
@@ -31,7 +31,7 @@ CALL_FAULTS = (
 )
 # Drawn for few schedules, and after everything else: what the API server says of who asks.
 REFUSALS = ("unauthorized", "forbidden")
-# What happens on a node at a time, whoever is at work there.
+# What happens on a node at a time, whichever run is at work there.
 PERSON = ("cordon", "uncordon", "recordon", "keep", "approve", "unapprove", "skip", "unskip", "request")
 MISHAPS = (
     "delete-node",
@@ -61,7 +61,7 @@ KINDS = ("upgrade", "upgrade", "upgrade", "upgrade", "rollback", "rollback", "he
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A playbook that somebody starts. ``start``: seconds; ``skew``: seconds by which its machine's clock is wrong; ``auto``:
+    """A playbook that is started. ``start``: seconds; ``skew``: seconds by which its machine's clock is wrong; ``auto``:
     whether reboots need no approval; ``steps``: a process for each step of the cycle, as in the playbook, or one for all."""
 
     name: str

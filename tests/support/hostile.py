@@ -21,7 +21,7 @@ def templates(canary):
 
 
 def everywhere(text, value):
-    """``value`` with every string in it replaced by ``text``; what the text stands in stays as it is."""
+    """``value`` with every string in it replaced by ``text``, in the same structure."""
     if isinstance(value, dict):
         return {key: everywhere(text, item) for key, item in value.items()}
     if isinstance(value, list):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pathlib
 
-TESTS = pathlib.Path(__file__).resolve().parents[1]  # on the path of whoever imports support
+TESTS = pathlib.Path(__file__).resolve().parents[1]  # on the path of every program that imports support
 SUPPORT = TESTS / "support"
 CHECKOUT = TESTS.parent
 UNIT = TESTS / "unit"

@@ -5,7 +5,7 @@
 
 The tests start hundreds of them, and most of what a short one costs is loading the same Python and packing the same modules for the
 hosts. What a run does is what it does otherwise; how the programs start, molecule, `make demo` and every run that tests kill show.
-A module on this machine can be such a fork as well, see PreloadedPython.
+A module on this machine can also be such a fork, see PreloadedPython.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ sys.exit(struct.unpack("!qqd", answer)[1])
 
 
 def serve(number: str, what: str) -> None:
-    """Fork for each connection, until standard input ends. Modules are packed once: where they are kept is the forks' as well."""
+    """Fork for each connection, until standard input ends. Modules are packed once: the forks share the cache."""
     listener = socket.socket(fileno=int(number))
     programs = {"ansible": _ansible, "python": _python}[what]()
     gc.freeze()  # or each collection in a fork would copy the memory of all this
@@ -224,7 +224,7 @@ def _ansible() -> dict[str, Callable[[], None]]:
     from ansible.cli.playbook import PlaybookCLI
     from ansible.plugins.loader import init_plugin_loader
 
-    # Every run does it once more, which Ansible finds strange.
+    # Every run does it again, about which Ansible warns.
     init_plugin_loader()
     warnings.filterwarnings("ignore", "AnsibleCollectionFinder has already been configured")
     with contextlib.suppress(ModuleNotFoundError):  # some runs have nothing to do with the collection

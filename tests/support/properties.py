@@ -44,7 +44,7 @@ STRANGE = "\x00\x01\t\x0b\x0c\r\x1b\x1c\x85\u00a0\u00b2\u0301\u0663\u200b\u2028\
 
 @contextlib.contextmanager
 def bounded(seconds=_CPU_SECONDS):
-    """Fail after that many seconds of this process's CPU time. Regular expressions are interrupted as well."""
+    """Fail after that many seconds of this process's CPU time. Regular expressions are also interrupted."""
 
     def over(_number, _frame):
         raise AssertionError("still at it after %d s of CPU time" % seconds)
@@ -144,7 +144,7 @@ _MARK = "the place of a deeply nested value"
 
 @st.composite
 def hostile_json(draw, value):
-    """Text as whoever may write an annotation writes it in the place of ``value`` as JSON."""
+    """Text that a client may write into an annotation in the place of ``value`` as JSON."""
     how = draw(st.sampled_from(("changed", "changed", "changed", "nested", "text", "nothing like it")))
     if how == "nothing like it":
         return draw(

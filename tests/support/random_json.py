@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""JSON as nobody of ours would write it: a value with one or more places changed into something else. The same for the same seed."""
+"""JSON that the collection never writes: a value with one or more places changed into something else. A seed gives the same JSON."""
 
 from __future__ import annotations
 

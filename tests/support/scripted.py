@@ -89,7 +89,7 @@ def action(name, real):
 
 @functools.cache
 def _collections() -> pathlib.Path:
-    """The collection with its actions replaced, made of links to what stays as it is; one for all tests of this process."""
+    """The collection with its actions replaced, and links to everything else; one for all tests of this process."""
     root = pathlib.Path(tempfile.mkdtemp(prefix="npu-scripted-", dir=PLACE))
     atexit.register(shutil.rmtree, root, ignore_errors=True)
     place = root / "ansible_collections" / "npuops" / "ascend"

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Translate an Allocate response of the upstream plugin for ascend-docker-runtime, which acts on a variable of the container.
 
-A plugin that this runtime has started names the chips in that variable itself. One that was started before it was there lists
-device nodes instead: a container would get them, and no library of the driver.
+A plugin that this runtime has started names the chips in that variable itself. One that was started before the runtime was
+installed lists device nodes instead: a container would get them, and no library of the driver.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ log = logging.getLogger(__name__)
 
 
 class Hints:
-    """Counts the hints of all sources; whoever waits for one compares the count."""
+    """Counts the hints of all sources; a task that waits for one compares the count."""
 
     def __init__(self, changed: Changed) -> None:
         self._changed = changed

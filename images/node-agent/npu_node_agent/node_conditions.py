@@ -46,7 +46,7 @@ class NodeConditions:
         self._background = Background("conditions")
 
     def want(self, verdicts: Verdicts) -> None:
-        """Set what the conditions are to say. Before the first call, they stay as they are."""
+        """Set what the conditions are to say. Before the first call, they are not changed."""
         if verdicts != self._wanted:
             self._wanted = verdicts
             self._changed.notify()
@@ -103,7 +103,7 @@ class NodeConditions:
             {"type": kind, **verdict._asdict(), "lastTransitionTime": since[kind], "lastHeartbeatTime": now}
             for kind, verdict in wanted.items()
         ]
-        # Merged by type, so that the conditions of others stay as they are.
+        # Merged by type, so that the conditions of other clients are not changed.
         api.request("PATCH", self._path + "/status", {"status": {"conditions": conditions}}, STRATEGIC_MERGE_PATCH)
         return since
 

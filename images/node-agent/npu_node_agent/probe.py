@@ -15,7 +15,7 @@ from .background import Background
 
 OK, FAILED, OCCUPIED, UNDECIDED = "ok", "failed", "occupied", "undecided"
 
-# The chip answered that somebody else holds it: neither a success nor a reason to reboot under that somebody.
+# The chip answered that another process holds it: neither a success nor a reason for a reboot, which would end that process.
 _DEVICE_OCCUPIED = -8020
 _LOCK_WAIT = 5  # seconds to wait for the npu-smi of a host module
 _SLACK = 5  # seconds for starting, reading and killing, in addition to the time limits of NpuSmi

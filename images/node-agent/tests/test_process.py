@@ -132,7 +132,7 @@ def test_ready_when_the_kubelet_has_the_devices_again(agent, ready, plugins, rea
 
 
 def test_ready_when_a_plugin_is_back_that_restarts_with_the_agent(agent, ready, kubelet, plugins, readiness):
-    """It has no socket when the agent starts; that it was there is remembered."""
+    """It has no socket when the agent starts, but the agent remembers the plugin."""
     plugin = plugins()
     agent.start()
     wait_for(lambda: kubelet.allocatable(plugin.resource))

@@ -45,7 +45,7 @@ esac
 
 
 class Chips:
-    """The simulated npu-smi of 8 chips. The compression engines of the CPU are on the bus as well, and npu-smi lists none."""
+    """The simulated npu-smi of 8 chips. The compression engines of the CPU are also on the bus, but npu-smi lists none."""
 
     def __init__(self, agent):
         tools = os.path.join(agent.root, "driver", "tools")
@@ -210,7 +210,7 @@ def test_an_occupied_chip_is_no_failure(agent, chips, ready):
 
 @pytest.mark.parametrize("mode", ["killed", "memory", "loader"])
 def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mode):
-    """Nobody reboots a node because it was out of memory; but it is told: in the log, as a number, and once as an Event."""
+    """A node that ran out of memory is not rebooted, but the trouble is reported: in the log, as a metric, and once as an Event."""
     agent.start()
     wait_for(lambda: chips.runs())
     chips.set(mode)
@@ -228,7 +228,7 @@ def test_trouble_of_the_node_is_no_verdict(agent, address, api, chips, ready, mo
 
 
 def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready):
-    """validate and status look at the chips as well, and a slow npu-smi of theirs is within its time."""
+    """validate and status also look at the chips, and their npu-smi may be slow within its time limit."""
     from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 
     held = chips_npu_smi.NpuSmi("/nowhere", timeout=3000, lock=os.path.join(agent.run_dir, "npu-smi.lock"))._lock(3000)
@@ -384,7 +384,7 @@ def test_the_label_stays_while_an_approval_is_pending(agent, api, chips, ready, 
 
 
 def page(agent, path="/metrics"):
-    """The page, as soon as somebody listens."""
+    """The page, as soon as the agent listens."""
 
     def read():
         try:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A simulated driver: what a package of Huawei's has inside, as far as anybody looks at it."""
+"""A simulated driver: the content of Huawei's package, as far as any program reads it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Simulated firmware of chips: what a package of Huawei's has inside, as far as anybody looks at it."""
+"""Simulated firmware of chips: the content of Huawei's package, as far as any program reads it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Release:
 
 _SEVEN = ("24.1", "25.0", "25.2", "25.3", "25.5", "26.0", "26.1")
 RELEASES = (
-    Release("7.8.0.6.201", "25.5.1", _SEVEN),  # what chips have as long as nobody writes their flash
+    Release("7.8.0.6.201", "25.5.1", _SEVEN),  # what chips have until their flash is written
     Release("7.8.0.7.220", "25.5.2", _SEVEN),
     Release("8.2.0.1.220", "26.1.0", ("25.5", "26.0", "26.1")),
 )

@@ -34,7 +34,7 @@ _EXTRACT = """    --extract=*)
 
 
 def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: str = "", kernel: str = os.uname().release) -> None:
-    """Make the packages of `versions` for `kernel` in `directory`, except those that are there already; with `fault`, bad ones."""
+    """Make the packages of `versions` for `kernel` in `directory`, except those that are up to date; with `fault`, bad ones."""
     for product in driver.PRODUCTS:
         for version in versions:
             name = f"Ascend-hdk-{product.chip}-npu-driver_{version}_linux-{_machine()}.run"
@@ -46,7 +46,7 @@ def make_packages(directory: Path, versions: tuple[str, ...] = VERSIONS, fault: 
 
 
 def make_firmware_packages(directory: Path) -> None:
-    """Make the packages of all firmware in `directory`, except those that are there already."""
+    """Make the packages of all firmware in `directory`, except those that are up to date."""
     for product in driver.PRODUCTS:
         for release in firmware.RELEASES:
             unless_made(

@@ -247,7 +247,7 @@ class Activation:
     def _after_mounts(self, unit):
         """The text of ``unit`` with the mounts that it must start after: drivers may be on another file system than the scripts.
 
-        systemd does not follow links, so the real path of the directory is included as well.
+        systemd does not follow links, so the real path of the directory is also included.
         """
         real = os.path.realpath(self.fs + self.root)
         real = real[len(self.fs) :] if self.fs and real.startswith(self.fs + "/") else real

@@ -5,7 +5,7 @@
 
 Flash memory endures a limited number of writes, and a chip whose write was cut off may not start again. So the package runs in a
 unit of systemd, which outlives the connection; what it is to do is on disk before it starts; and what failed, or ended in an
-unknown way, is not repeated unless somebody asks for it. While it runs, the host refuses to be rebooted.
+unknown way, is repeated only on request. While it runs, the host refuses to be rebooted.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ class Flash:
             now = flash_state.view(self.boot_id, self.fs) or {}
             if now.get("state") != WRITING:
                 with trial_boot.alone(self.fs):
-                    # Only in this boot does systemd know how it ended. A later run may have begun anew meanwhile.
+                    # systemd knows how it ended only until the next boot. A later run may have started another write meanwhile.
                     now = flash_state.view(self.boot_id, self.fs) or {}
                     if now.get("state") not in (None, WRITING):
                         flash_state.save(now, self.fs)

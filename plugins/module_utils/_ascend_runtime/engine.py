@@ -125,7 +125,7 @@ class Install:
 
     @contextlib.contextmanager
     def _files(self):
-        """Put the files of the package in place; if the block fails, what was there before comes back."""
+        """Put the files of the package in place; if the block fails, restore what was installed before."""
         package_name.check_digest(self.package, releases.file_digest(self.file), self.digest)
         with placing.workspace() as work:
             unpacked = runtime_package.Unpacked(self.file, os.path.join(work, "package"), self.package)
@@ -200,7 +200,7 @@ class Removal:
         return reason
 
     def _examine_rest(self):
-        """Somebody has removed the files, but containerd may still be told to run them: then no pod starts."""
+        """The files were removed without this collection. If containerd is still configured to run them, no pod starts."""
         try:
             change = default_runtime.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
             reason = change.examine_removal()
@@ -256,7 +256,7 @@ def _alone():
 
 
 def _chip():
-    """The number of a chip whose device node is there."""
+    """The number of a chip whose device node exists."""
     host = cdi_spec.look()
     present = [number for number in host.numbers if number not in host.missing]
     if not present:

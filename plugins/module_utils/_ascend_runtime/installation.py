@@ -3,10 +3,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The Ascend Docker Runtime that this collection has installed on the host: one directory, complete or absent, with a record in it.
 
-    /usr/local/Ascend/Ascend-Docker-Runtime/    where Huawei's installer puts it as well
+    /usr/local/Ascend/Ascend-Docker-Runtime/    where Huawei's installer also puts it
         ascend-docker-*
         ascend_docker_runtime_install.info      as the installer writes it; other programs of Huawei read it
-        npuops.json                             the record: whoever finds the directory with it knows whose it is
+        npuops.json                             the record, which shows that this collection has installed the directory
     /etc/ascend-docker-runtime.d/base.list      what containers get; the record has its checksum
 
 No path is a link, because the runtime refuses links. Another version takes the place of the directory in one step: containers that
@@ -59,7 +59,7 @@ def find(fs=""):
 
 
 def foreign(fs=""):
-    """Why a runtime that somebody else has installed is in the way, as a sentence; None if there is none."""
+    """Why a runtime that this collection has not installed is in the way, as a sentence; None if there is none."""
     if os.path.lexists(fs + HOME) and find(fs) is None:
         return (
             "%s is on this host, and npuops.ascend has not installed it. Unset npu_runtime_package to use it as it is, or "
@@ -104,7 +104,7 @@ def damage(installed, fs=""):
 
 
 def list_is_changed(installed, fs=""):
-    """Whether somebody has changed base.list since."""
+    """Whether base.list was changed or removed since the installation."""
     return digest_of(fs + BASE_LIST) not in installed.lists
 
 

@@ -68,9 +68,9 @@ def prepare(unpacked, digest, place, before=None, fs=""):
 
 
 def write_base_list(content, before, fs=""):
-    """Write base.list, unless somebody has changed it since (``before``: Installed or None) or put it there.
+    """Write base.list, unless the existing one is not what ``before`` (Installed or None) recorded.
 
-    Returns whether it is there. Without an installation, nobody knows whose a list is, so another one stays.
+    Returns whether its content is now ``content``. Without an installation, the owner of another list is unknown, so it is kept.
     """
     path = fs + installation.BASE_LIST
     found = installation.digest_of(path)
@@ -115,7 +115,7 @@ def _make_log_directory(fs):
 
 
 def put(place, fs=""):
-    """Put the complete directory ``place`` where the runtime belongs; what was there is afterwards at ``place``."""
+    """Put the complete directory ``place`` where the runtime belongs; a runtime that was installed there moves to ``place``."""
     home = fs + installation.HOME
     if not os.path.lexists(home):
         os.rename(place, home)
@@ -128,7 +128,7 @@ def put(place, fs=""):
 
 
 def remove(installed, fs=""):
-    """Remove the runtime, and base.list unless somebody has changed it."""
+    """Remove the runtime, and base.list unless it was changed."""
     if not installation.list_is_changed(installed, fs) and not installation.list_is_missing(fs):
         _remove_base_list(fs)
     with workspace(fs) as place:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which chips the host had when install looked last: a chip that the firmware of the host no longer finds is otherwise forgotten.
 
-The PCI bus and everything that is made of it shows only what is there after a boot. Also a part of the node agent.
+The PCI bus, and everything derived from it, shows only the chips that the last boot found. Also a part of the node agent.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 """Remove secrets from text for a bundle that leaves the site: ``redact`` is the only function that decides what a secret is.
 
 It goes by names, so it removes more than secrets, and cannot know a secret that nothing names. Where it is in doubt, it removes the
-rest of the line. Its time grows with the length of the text only, whatever is in it: anybody can write into a log.
+rest of the line. Its time grows only with the length of the text, whatever is in it: any process can write into a log.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Huawei's Ascend Docker Runtime as the default runtime of containerd: whether it is there, whole, and safe to use.
+"""Huawei's Ascend Docker Runtime as the default runtime of containerd: whether it is installed, complete, and safe to use.
 
 It stands between containerd and runc, and adds chips and the driver's files to each container whose environment names chips. Its
 hook gives a container the files of base.list under the paths that they have on the host, and refuses what is reached through links.

@@ -91,7 +91,7 @@ def write_companions(edit):
 
 
 def remove_companions(edit):
-    """Remove the files that ``write_companions`` wrote, unless somebody has changed them."""
+    """Remove the files that ``write_companions`` wrote, except those that were changed since."""
     for path, text in edit.companions:
         if read_text(path) == text:
             remove(path)

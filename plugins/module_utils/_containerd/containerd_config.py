@@ -261,6 +261,6 @@ class Dump:
         """The paths in which the dumps differ apart from CDI, as text. Ignores ``imports``, which lists file names."""
         ours: set = {s[0] + (key,) for s in SECTIONS for key in ("enable_cdi", "cdi_spec_dirs")} | {("imports",)}
         paths = set(self.values) | set(other.values)
-        # A section that contains only CDI settings is new as well.
+        # A section that contains only CDI settings is also new.
         ours |= {s[0] for s in SECTIONS} | {("plugins",)}
         return [".".join(path) for path in sorted(paths) if path not in ours and self.values.get(path) != other.values.get(path)]

@@ -155,7 +155,7 @@ class Registration:
         if systemd:
             like.setdefault(_CGROUPS, systemd)
         for file, section in best + present + [(main, fallback)]:
-            # Of an earlier edit that somebody has changed, nothing stays.
+            # An earlier edit that was changed since is removed completely.
             text = default_runtime_text.unregister(file.text)
             yield containerd_config.Edit(file.path, file.text, default_runtime_text.register(text, section, self.program, like))
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A default runtime in the text of containerd's configuration: the smallest edit that adds it, and its exact inverse.
 
-The edit is marked, and says what was there before, so it can be taken back whatever else of the file has changed since:
+The edit is marked, and records the previous value, so it can be undone whatever else in the file has changed since:
 
     default_runtime_name = "ascend" # npuops.ascend: was "runc"
 

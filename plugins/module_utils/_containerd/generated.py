@@ -8,9 +8,9 @@
     k0s            /etc/k0s/containerd.toml             drop-ins in /etc/k0s/containerd.d, merged into /run/k0s/containerd-cri.toml
     MicroK8s       args/containerd.toml                 containerd-template.toml beside it
 
-An edit of a source is effective after the distribution has generated the file anew. To let containerd check it before that, the
-edit also says how the generated file will change (``shown``). With containerd 2, CDI is enabled unless somebody disables it, so new
-sources are only written for containerd 1.7.
+An edit of a source takes effect when the distribution has generated the file again. To let containerd check it before that, the
+edit also says how the generated file will change (``shown``). containerd 2 enables CDI by default, so new sources are only written
+for containerd 1.7.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BASE = '{{ template "base" . }}\n'
 
 # The base template prints the CRI section, and TOML allows no second one. But containerd 1.7 compares the headers of sections as
 # they are written: one with other quotation marks adds to the section. containerd 2 does not accept that, so the template for
-# configuration version 3, which k3s and RKE2 with containerd 2 prefer, is written as well. It is what they use without a template.
+# configuration version 3, which k3s and RKE2 with containerd 2 prefer, is also written. It is what they use without a template.
 _ADDITION = "\n[plugins.'io.containerd.grpc.v1.cri']\n  enable_cdi = true\n"
 TEMPLATE = _HEADER + _BASE + _ADDITION
 TEMPLATE_V3 = _HEADER + "# Without this file, releases with containerd 2 would use config.toml.tmpl, and fail.\n" + _BASE

@@ -40,7 +40,7 @@ def check(modules, plan, symvers):
 
 
 def choose(by_kernel, kernel, symvers, optional):
-    """The value of ``by_kernel`` (kernel release -> name -> Modules) for ``kernel``, or one whose modules it loads as well.
+    """The value of ``by_kernel`` (kernel release -> name -> Modules) for ``kernel``, or another one whose modules it also loads.
 
     ``optional``: names of the modules that need not fit. A kernel ignores the release in the vermagic of a module that has symbol
     versions. Raises NpuError if there is no such value.

@@ -25,16 +25,16 @@ from ansible_collections.npuops.ascend.plugins.module_utils._run_package import 
 # Packages unpack to about three times their size. The exact limit is what is free when the content is written.
 _SPACE_FACTOR = 6
 _SPACE_MARGIN = 64 * 1024 * 1024
-# Seconds without a write after which nobody sends a package any more.
+# Seconds without a write after which the transfer of a package counts as abandoned.
 _ABANDONED = 3600
 
 
 class PackageStager(ReleaseStager):
     """One driver package for one host.
 
-    ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None if
-    it is not there yet; ``firmware``: the FirmwarePackage that the release is to have as well, None if what it has stays. Other
-    arguments: as of ReleaseStager.
+    ``package``: its name, for messages; ``sha256``: of the file, 64 hexadecimal digits; ``file``: the file on this host, None
+    before its transfer; ``firmware``: the FirmwarePackage that the release is to have, None to keep what it has. Other arguments:
+    as of ReleaseStager.
     """
 
     def __init__(self, package, sha256, file=None, firmware=None, **more):
@@ -118,7 +118,7 @@ class PackageStager(ReleaseStager):
 
     def _from(self, work):
         extracted, tree = os.path.join(work, "package"), os.path.join(work, "driver")
-        # The tree is copied once more, with the owners and modes of a release.
+        # The tree is copied again later, with the owners and modes of a release.
         limit = max(self._free() - _SPACE_MARGIN, 0) // 2
         unpacked = makeself.Package(self.file, self.origin).extract(extracted, limit)
         if self._free() < unpacked:

@@ -99,7 +99,7 @@ class Layout:
         """The driver tree of release ``name``. It corresponds to /usr/local/Ascend/driver on a host with a .run package."""
         return os.path.join(self.release_path(name), "driver")
 
-    # What is there
+    # What is installed
 
     def releases(self):
         """Names of the complete releases, sorted."""

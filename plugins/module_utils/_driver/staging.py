@@ -26,7 +26,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
 
-# A layer unpacks to about twice its size, and its compressed form exists temporarily as well; plus a margin.
+# A layer unpacks to about twice its size, and its compressed form also exists temporarily; plus a margin.
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
@@ -95,7 +95,7 @@ class ReleaseStager:
         raise NotImplementedError
 
     def _damage(self):
-        """Why the release cannot stay as it is, or None."""
+        """Why the release has to be staged again, or None."""
         return self.layout.damage(self.release, self.verify)
 
     def _check_kernel(self):
@@ -377,7 +377,7 @@ def _copy_entry(entry, top, directory, target, links):
 
 
 def copy_file(source, target):
-    """Copy one file to ``target`` (new), readable by root and writable by nobody else. Raises NpuError for what is no file."""
+    """Copy one file to ``target`` (new), which root can read and no other user can write. Raises NpuError for what is no file."""
     with image_files.opened(source) as reader, open(target, "xb") as writer:
         while True:
             block = reader.read(1024 * 1024)

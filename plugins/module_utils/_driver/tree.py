@@ -192,7 +192,7 @@ def _check_programs(top, tree, machine, extra):
 def _modules_for(top, tree, kernel, symvers):
     """Path inside the tree -> Module, for the modules for ``kernel`` that a host without virtual NPUs loads.
 
-    If there are none, those for another kernel that ``kernel`` loads as well. Modules in the rest of the image are used only if the
+    If there are none, those for another kernel that ``kernel`` also loads. Modules in the rest of the image are used only if the
     tree has none.
     """
     files = module_files(tree) or module_files(top)
@@ -258,7 +258,7 @@ def load_plan(modules):
     """(paths in load order, lines of modules.load) for a dict path -> Module.
 
     A line is ``modprobe NAME WEIGHT`` or ``insmod PATH WEIGHT``; WEIGHT is ``required`` or ``optional``. A module of the kernel
-    itself that only optional modules need is optional as well.
+    itself that only optional modules need is also optional.
     """
     for path in modules:
         if not _MODULE_PATH.match(path):

@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package
 DIRECTORY = "firmware"
 VERSION_INFO = "version.info"
 
-# Of a driver image, so that a plan knows its firmware before anybody pulls it.
+# Of a driver image, so that a plan knows its firmware before any host pulls it.
 ANNOTATION_VERSION = "npuops.ascend/firmware-version"
 ANNOTATION_DRIVERS = "npuops.ascend/firmware-drivers"
 

@@ -10,7 +10,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._image import image_files
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import makeself, version_info
 
-# Where it is in a package, the first one that is there.
+# Where it may be in a package; the first one that exists counts.
 _VERSION_INFOS = (firmware.DIRECTORY + "/" + firmware.VERSION_INFO, firmware.VERSION_INFO)
 
 

@@ -44,7 +44,7 @@ def view(boot_id, fs=""):
     """The last write as it is now, in the boot ``boot_id``, or None if there was none. Changes nothing."""
     found = stored(fs)
     if found is None or found["state"] != WRITING:
-        # The file may be damaged, or somebody has removed it: what runs counts.
+        # The file may be damaged or removed: whether the unit runs counts.
         if os.path.lexists(fs + LOG) and transient_unit.runs(systemd.show(UNIT, "ActiveState", "SubState")):
             known = found or dict.fromkeys(_FIELDS)
             return dict(known, state=WRITING, reason=None, boot_id=boot_id, version=known["version"] or "unknown")

@@ -147,10 +147,10 @@ def upgrade_facts(root=loaded_driver.IMAGE_ROOT, fs=""):
 
 def vnpu_facts(layout, npu_smi, fs=""):
     """What has to change until the host has the virtual NPUs of ``layout`` (as vnpu_layout.parse takes it), as {changed, target,
-    destroy, create, problem}; None while no driver is loaded, or none is there, which could be asked: after an uninstall, the
-    modules stay loaded until the host reboots.
+    destroy, create, problem}; None while no driver is loaded, or there is no npu-smi: after an uninstall, the modules stay loaded
+    until the host reboots.
 
-    problem: why it cannot be done, or None. Pods that use the chips are none.
+    problem: why it cannot be done, or None. Pods that use the chips are not a problem.
     """
     if not device_nodes.numbers(fs):
         return None

@@ -202,7 +202,7 @@ class Validation:
         self.results.append(check(name, ok, expected, seen, message))
 
     def _virtual_npus(self):
-        """The virtual NPUs that exist are those that are recorded. A leftover holds parts of a chip, which nobody else gets."""
+        """The existing virtual NPUs are the recorded ones. A leftover holds parts of a chip, which no other virtual NPU can get."""
         try:
             layout = vnpu_change.Layout([], self.npu_smi, fs=self.fs)
             target = layout.record.target

@@ -124,8 +124,8 @@ class Package:
     def extract(self, target, limit=image_files.MAX_BYTES):
         """Extract everything to the directory ``target`` (new); returns the bytes of all files.
 
-        Files belong to this user, and nobody else may write them. No link leads out of ``target``. Raises NpuError for what is not
-        so, and beyond ``limit`` bytes.
+        Files belong to this user, and only this user may write them. No link leads out of ``target``. Raises NpuError for what is
+        not so, and beyond ``limit`` bytes.
         """
         os.mkdir(target)
         os.chmod(target, 0o755)

@@ -353,7 +353,7 @@ def _unescape(inner):
         if code in _ESCAPES:
             return _ESCAPES[code]
         number = int(code[1:], 16)
-        # What is not a character stays as it is written; containerd rejects such a file.
+        # The escape of what is not a character is left unchanged; containerd rejects such a file.
         return match.group() if number > 0x10FFFF or 0xD800 <= number < 0xE000 else chr(number)
 
     return _ESCAPE.sub(one, inner)

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Give a host the vNPUs of a layout: read what is there, refuse what cannot be done, destroy and create the rest."""
+"""Give a host the vNPUs of a layout: read which vNPUs exist, refuse what cannot be done, destroy and create the rest."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Layout:
         return bool(self.wanted or self.record.target or self.record.leaving or self.record.missing)
 
     def plan(self, check_unused=True):
-        """The vnpu_plan.Plan. Raises NpuError if it is impossible, or, with ``check_unused``, if somebody uses what would have to
-        go.
+        """The vnpu_plan.Plan. Raises NpuError if it is impossible, or, with ``check_unused``, if a process or a container uses what
+        the plan changes.
 
         npu-smi is not run on a host that has nothing to do with vNPUs.
         """
@@ -162,7 +162,7 @@ class Layout:
         try:
             self._set("create-vnpu", vnpu, "-f", vnpu.template, "-v", str(vnpu.id))
         except NpuError as exc:
-            # A creation that fails may leave a vNPU behind that holds the parts, and that nobody can trust. If npu-smi hangs, it
+            # A creation that fails may leave a vNPU behind that holds the parts, and that cannot be trusted. If npu-smi hangs, it
             # stays: only a reboot helps.
             with contextlib.suppress(NpuError):
                 if any(entry.vnpu.id == vnpu.id for entry in self._chip(vnpu.chip).found):
@@ -179,7 +179,7 @@ class Layout:
         return "npu-smi set -t destroy-vnpu -i %d -c %d -v %d" % (self._place(vnpu.chip) + (vnpu.id,))
 
     def _verify(self, target):
-        """Everything is there, with a device node that the users of the chip may use."""
+        """Check that exactly the vNPUs of ``target`` exist, with device nodes that the users of their chips may use."""
         present = sorted(entry.vnpu for chip in self.chips().values() for entry in chip.found)
         if present != sorted(target):
             raise NpuError(

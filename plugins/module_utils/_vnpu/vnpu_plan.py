@@ -73,7 +73,7 @@ def _target_of(chip, missing, family, recorded, present):
             missing[vnpu.template] -= 1
             free.remove(vnpu.id)
             chosen.append(vnpu)
-    # Those that are there and go may keep their IDs for a moment: other IDs are better, if there are any.
+    # vNPUs that are being destroyed may keep their IDs for a moment: other IDs are better, if there are any.
     taken = {vnpu.id for vnpu in present}
     free.sort(key=lambda number: (number in taken, number))
     for template, count in sorted(missing.items()):

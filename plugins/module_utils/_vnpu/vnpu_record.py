@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The record of the vNPUs that a host is to have: one line for each, which the boot script reads as well.
+"""The record of the vNPUs that a host is to have: one line for each, which the boot script also reads.
 
 It is written before the first change, so that whatever interrupts a change, the next boot or the next run completes it. During a
 change it also names what is being destroyed, so that a run after an interruption knows that it is ours. After a creation that

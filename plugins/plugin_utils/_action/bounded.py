@@ -84,7 +84,7 @@ def _serve(function: Callable[[], Any], pipe: Connection, seconds: int) -> None:
 
 
 class _Relay:
-    """Where Display puts what a worker says. Its own queue has a lock that all workers share, and whoever is killed keeps it."""
+    """Where Display puts what a worker says. Its own queue has a lock that all workers share, and a killed one keeps it."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe

@@ -65,7 +65,7 @@ class HostPort:
     def divided(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
         place = {"source": "image", "root": self._root}
         answer = host_answers.vnpu_answer(self._call("npuops.ascend.npu_vnpu", dict(place, layout=layout)))
-        # Always: whoever was killed may have divided the chips and not described them.
+        # Always: an earlier run may have been killed after it divided the chips and before it described them.
         arguments = dict(place, library_path=self._library_path) if self._library_path else place
         self._call("npuops.ascend.npu_cdi_spec", arguments)
         return answer
@@ -86,7 +86,7 @@ class HostPort:
         return host_answers.verdict(self._call("npuops.ascend.npu_validate", arguments))
 
     def collected(self, arguments: dict[str, Any], seconds: int) -> dict[str, Any]:
-        """The diagnostic data of the host as it sends them, which nobody has checked; ``seconds``: the limit of the call."""
+        """The diagnostic data as the host sends them, not validated; ``seconds``: the limit of the call."""
         return self._call("npuops.ascend.npu_collect", dict(arguments, root=self._root), seconds)
 
     def accepted(self, arguments: dict[str, Any]) -> AcceptanceAnswer:
@@ -120,7 +120,7 @@ class HostPort:
         )
 
     def _keep_interpreter(self, result: dict[str, Any]) -> None:
-        """Which Python Ansible has found on the host; otherwise each call would look for it anew."""
+        """Remember which Python Ansible has found on the host; otherwise each call would search for it again."""
         for name, value in (result.get("ansible_facts") or {}).items():
             if name.startswith("discovered_interpreter_"):
                 self._task_vars.setdefault("ansible_facts", {})[name] = value

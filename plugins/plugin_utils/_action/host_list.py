@@ -32,9 +32,9 @@ HOSTS = {
     },
 }
 
-# Read from the hosts as well, by the filter npu_settings.
+# The filter npu_settings also reads these from the hosts.
 _SETTINGS = ("npu_upgrade_", "npu_heal_")
-# What nobody reads but who judges the hosts.
+# Only the modules that judge the hosts read these.
 _FALL_BACK = (
     "npu_driver_version",
     "npu_driver_repository",

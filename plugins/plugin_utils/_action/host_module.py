@@ -1,11 +1,11 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the modules that run on hosts have in common on the controller: what a host answers is data, and no order.
+"""What the modules that run on hosts have in common on the controller: what a host answers is data, never an order.
 
 Ansible acts on some keys of a result whatever module it is of: facts become variables that win over the inventory's, unless
-inject_facts_as_vars is off, and statistics are handed on to other jobs. A host that somebody has taken over could answer with
-npu_kubernetes_auth, and the controller would show its token to another API server. (Ansible removes add_host by itself.)
+inject_facts_as_vars is off, and statistics are handed on to other jobs. A compromised host could answer with
+npu_kubernetes_auth, and the controller would send its token to another API server. (Ansible removes add_host by itself.)
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class Notes:
         self._notes.add(node, None)
 
     def lines(self) -> list[str]:
-        """What is to be said of the nodes that nobody ended; [] in a worker."""
+        """What to print about the nodes for which ``end`` was not called; [] in a worker."""
         if os.getpid() != self._owner:
             return []
         left: dict[str, dict[str, str]] = {}

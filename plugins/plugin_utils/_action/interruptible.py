@@ -21,9 +21,9 @@ _SLICE = 0.2  # seconds
 
 
 class Interruptible(Clock):
-    """A clock that notices in its pauses, as a context. Raises SystemExit there, once: what tidies up may pause as well.
+    """A clock that notices an interruption in its pauses, as a context. It raises SystemExit there, once: cleanup may also pause.
 
-    Not in the middle of a request: whoever asks for a pod and does not wait for the answer does not know that it has one.
+    Not in the middle of a request: a run that creates a pod and does not wait for the answer would not know that the pod exists.
     """
 
     def __init__(self) -> None:

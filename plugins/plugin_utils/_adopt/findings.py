@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody else has set up in the cluster for the chips, and what adoption does with each of it."""
+"""The components for the chips that this collection did not deploy, and what adoption does with each of them."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _label(kind: str, item: Object) -> str:
 
 
 def look(cluster: AnyCluster, namespace: str, settings: Mapping[str, Any], back: bool = False) -> Survey:
-    """What is there now."""
+    """Survey the cluster."""
     return Survey(cluster.list("/apis/apps/v1/daemonsets"), cluster.list("/apis/apps/v1/deployments"), namespace, settings, back)
 
 

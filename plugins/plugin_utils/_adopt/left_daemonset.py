@@ -1,10 +1,10 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The DaemonSet of somebody else that nodes move away from, and perhaps back to. It keeps its name, its pods and its manifest.
+"""A DaemonSet of others that nodes move away from, and perhaps back to. It keeps its name, its pods and the rest of its manifest.
 
 A required node affinity keeps it off the nodes that have moved. With the update strategy OnDelete, the other nodes keep their pods,
-although the template has changed; only pods on nodes that no longer match are removed by Kubernetes. The strategy of before is in
+although the template has changed; only pods on nodes that no longer match are removed by Kubernetes. The previous strategy is in
 an annotation. So the way back needs nothing but the DaemonSet itself.
 """
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The two sides that a node moves between: the components of somebody else, and ours. And what the node offers meanwhile."""
+"""The two sides that a node moves between, the previous components and ours, and what the node offers meanwhile."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BEFORE = schema.table(schema.number(0, 100000), 100)
 
 
 class Theirs:
-    """The device plugins and exporters of somebody else. ``plugins``, ``others``: DaemonSets."""
+    """The previous device plugins and exporters. ``plugins``, ``others``: DaemonSets."""
 
     called = "the previous components"
     enter: LabelChanges = {LABEL_ADOPTED: None}
@@ -40,7 +40,7 @@ class Theirs:
         return [pod for pod in found if owner_of(pod).get("uid") in uids]
 
     def awaited(self, node: Object) -> list[str]:
-        """The UIDs of the DaemonSets whose pods must be Ready on the node. Exporters hold up nobody."""
+        """The UIDs of the DaemonSets whose pods must be Ready on the node. Exporters are not waited for."""
         labels = kube_client.labels(node)
         return [item["metadata"]["uid"] for item in self._plugins if left_daemonset.selects(item, labels)]
 

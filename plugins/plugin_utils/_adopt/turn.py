@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One run at a time moves nodes, in either direction: an annotation of the Lease that all runs share says which one.
 
-It changes as long as that run lives. A run is dead when it has not changed for a while by the clock of whoever asks; what the
-clocks of two machines say is never compared. A run that stalled finds that another one has its turn before it writes anything more.
+It changes as long as that run lives. A run is dead if the annotation has not changed for a while by the clock of the run that asks;
+the clocks of two machines are never compared. A run that stalled notices before its next write that another run has taken its turn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The DaemonSets of others that adoption keeps off nodes, for whoever removes our components: their owners want them back first."""
+"""The DaemonSets of others that adoption keeps off nodes. Their owners want them back before our components are removed."""
 
 from __future__ import annotations
 

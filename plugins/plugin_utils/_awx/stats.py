@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a playbook hands on to whoever started it, such as a workflow of AWX: how it came out, in a few lines of JSON.
+"""What a playbook returns to its caller, such as a workflow of AWX: its outcome, in a few lines of JSON.
 
 It is stored with each job and becomes variables of the jobs after it, so it stays small whatever the size of the fleet.
 """

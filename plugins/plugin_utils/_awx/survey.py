@@ -4,7 +4,7 @@
 """Surveys of AWX, made of the options that roles document.
 
 A question without an answer is not passed on, so that what the inventory says counts. That is why a question has no default
-unless somebody gives one: an answer stands above all variables of hosts and groups.
+unless npu_awx_survey_defaults has one: an answer overrides all variables of hosts and groups.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _TEXT_LENGTH = 1024
 def survey(variables: Iterable[str], questions: Mapping[str, str], defaults: Mapping[str, Any]) -> dict[str, Any]:
     """The survey_spec that asks for ``variables``, in that order.
 
-    ``questions``: by variable; ``defaults``: by variable, the answer that is there when the form opens. Variables of other surveys
-    in them are left alone.
+    ``questions``: by variable; ``defaults``: by variable, the answer that the form opens with. Variables of other surveys in
+    them are ignored.
     """
     items = [_item(name, questions[name], spec_defaults.option(name), defaults.get(name)) for name in variables]
     return {"name": "", "description": "", "spec": items}

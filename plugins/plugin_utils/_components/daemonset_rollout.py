@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A changed pod template, brought to the nodes one after the other; and back, by itself, where it does not work.
 
-While it lasts, the DaemonSet's update strategy is OnDelete: Kubernetes replaces no pod that is not deleted here. Each step looks at
-the cluster and decides anew, so a run that continues a killed one does nothing else than one that was never interrupted.
+While it lasts, the DaemonSet's update strategy is OnDelete: Kubernetes replaces no pod that is not deleted here. Each step reads
+the cluster and decides again, so a run that continues a killed one does the same as a run that was never interrupted.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyKindCluster, Object
 
 _POLL_SECONDS = 2.0
-# A run whose progress has not changed for so long, by the clock of whoever asks, is dead.
+# A run whose progress has not changed for so long, by the clock of the run that asks, is dead.
 _DEAD_SECONDS = 30.0
 _OBSERVE_SECONDS = 60.0
 _MOST_NAMED, _LONGEST_LINE = 20, 2000
@@ -141,7 +141,7 @@ class DaemonSetRollout:
             raise LookAgain
         view = self._view(actual, False)
         good = view.revisions.template(progress.good)
-        # What the definition changes is seen from the template that was there before.
+        # To see what the definition changes, compare it with the previous template.
         base = dict(actual, spec=dict(actual["spec"], template=good, updateStrategy=progress.strategy))
         wanted = self._held.as_stored(base, kube_objects.patch_for(base, self._definition))
         unchanged = self._held.as_stored(base, None)
@@ -297,7 +297,7 @@ class DaemonSetRollout:
     def _failure(self, progress: Progress) -> str:
         actual = self._cluster.get(self._held.path) or {}
         image = components_revisions.images(actual["spec"]["template"]) if actual else "?"
-        # It may have been in an annotation, where anybody may write.
+        # It may come from the annotation, which any client may have edited.
         lines = (rollout_failure.printable(line, _LONGEST_LINE) for line in (progress.failure or "").splitlines()[:_MOST_NAMED])
         failure = "\n  ".join(lines)
         return (

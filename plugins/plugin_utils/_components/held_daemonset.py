@@ -60,7 +60,7 @@ class HeldDaemonSet:
             )
 
     def hand_over(self, actual: Object, progress: Progress) -> None:
-        """The DaemonSet stays as somebody has made it, and is Kubernetes' again. Raises Conflict."""
+        """Keep what another client has changed, and leave the DaemonSet to Kubernetes again. Raises Conflict."""
         body = back_to_kubernetes(progress.strategy)
         body["metadata"]["resourceVersion"] = actual["metadata"]["resourceVersion"]
         self._cluster.merge_patch(self.path, body, field_manager=kube_client.FIELD_MANAGER)

@@ -41,7 +41,7 @@ _form = fields(
 @dataclasses.dataclass(frozen=True)
 class Progress:
     """``run``: who does it; ``beat``: changes as long as it lives. ``good``: hash of the revision that works. ``template``:
-    fingerprint of what the run has put into the DaemonSet; anything else there is somebody else's. ``strategy``: the
+    fingerprint of what the run has put into the DaemonSet; anything else there is another client's. ``strategy``: the
     updateStrategy before. ``nodes``: those whose pod is being replaced, with the chips that each offered before.
 
     On the way back: ``failed``: fingerprint of the template that did not work, ``failure``: why.
@@ -66,7 +66,7 @@ class Progress:
 
 
 def progress_of(daemonset: Object) -> Progress | None:
-    """What the annotation says; None without one. Raises NpuError if nobody of us has written that."""
+    """What the annotation says; None without one. Raises NpuError if it is not in the form that this collection writes."""
     metadata = daemonset["metadata"]
     text = (metadata.get("annotations") or {}).get(ANNOTATION)
     if text is None:

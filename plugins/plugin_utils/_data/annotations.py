@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The form of the record of a maintenance, and of what else is JSON in an annotation of a Node.
 
-Whoever may write to a Node may write anything there: a person by hand, the node's kubelet, another version of npuops.ascend.
+Any client that may write to a Node may write anything there: a user, the node's kubelet, another version of npuops.ascend.
 Fields that this version does not know are kept; a field that it knows must have a form that it knows.
 """
 
@@ -117,14 +117,14 @@ def cut(text: str, most: int) -> str:
 
 
 def wedge(text: str | None) -> dict[str, Any]:
-    """{reason, since, boot_id} of the agent's annotation. Raises Misfit: somebody else wrote it."""
+    """{reason, since, boot_id} of the agent's annotation. Raises Misfit if another client wrote it."""
     told = schema.load(text, LIMIT)
     fields(["reason", "since"], reason=schema.text(LIMIT), since=_word, boot_id=_word)(told, "")
     return told
 
 
 def acceptance(text: str | None) -> dict[str, Any]:
-    """{verdict, level, ended} of the last acceptance of a node. Raises Misfit: somebody else wrote it."""
+    """{verdict, level, ended} of the last acceptance of a node. Raises Misfit if another client wrote it."""
     told = schema.load(text, 1000)
     parts: dict[str, Any] = {"verdict": one_of(*VERDICTS), "level": number(1, 3), "ended": schema.text(20, schema.MOMENT)}
     fields(parts, **parts)(told, "")
@@ -132,7 +132,7 @@ def acceptance(text: str | None) -> dict[str, Any]:
 
 
 def slots(text: str | None) -> dict[str, Any]:
-    """{max, halted, holders, proved, served}, as far as they are there. Raises Misfit."""
+    """{max, halted, holders, proved, served}, as far as they are present. Raises Misfit."""
     told = schema.load(text, LIMIT)
     parts = {"who": _told, "why": _told, "when": _told, "reason": _word, "node": optional(_node)}
     failure = fields(["who", "why", "when"], **parts)

@@ -218,7 +218,7 @@ class UpgradeFacts(TypedDict, total=False):
 
     generation: int | None  # the largest of a maintenance that has been at the host, 0 for none
     previous: Word | None  # the release that was good before
-    trial: Word | None  # the release that this boot tries and nobody has confirmed
+    trial: Word | None  # the release that this boot tries, not confirmed yet
     staged: dict[str, Staged] | None  # by release
     holders: Annotated[list[HolderOfHost], listing(schema.of(HolderOfHost), 10000)] | None
     flash: Flash | None
@@ -248,7 +248,7 @@ class Facts(TypedDict, total=False):
     uptime: float | None  # seconds since the kernel started
     kernel: Word | None  # as of uname -r
     symvers: Word | None  # the file with the symbols that the kernel exports
-    next_kernel: NextKernel | None  # None as well where the boot loader's default is unknown
+    next_kernel: NextKernel | None  # also None where the boot loader's default is unknown
     machine: Word | None  # as of uname -m
     cgroup_version: Annotated[int, number(1, 2)] | None
     os: OperatingSystem | None
@@ -269,7 +269,7 @@ class Facts(TypedDict, total=False):
     firmware_version: Word | None  # of the firmware package on the host
     disk: Disk | None
     upgrade: UpgradeFacts | None  # where it was asked for
-    problems: list[Told] | None  # what somebody must repair before a driver can be installed, as sentences
+    problems: list[Told] | None  # what must be repaired before a driver can be installed, as sentences
     notes: list[Told] | None  # what a person should know, as clauses
 
 
@@ -439,7 +439,7 @@ class AskedHost(TypedDict, total=False):
 
 
 class Trial(TypedDict):
-    """The last boot that tried a release which nobody has confirmed since. It has ended unless its boot is this one."""
+    """The last boot that tried a release, which has not been confirmed since. It has ended unless its boot is this one."""
 
     generation: int  # of the maintenance that it was for
     release: Word
@@ -522,7 +522,7 @@ def verdict(answer: Any) -> Verdict:
 
 
 def chips_of(validation: Any) -> list[ChipHealth]:
-    """``chip_health`` of a validation that nobody has checked; [] if it is not valid."""
+    """``chip_health`` of a validation that has not been checked; [] if it is not valid."""
     try:
         _VALIDATION(validation, "")
     except Misfit:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The shape that data from outside must have before anybody works with it: types, bounds and sizes.
+"""The shape that data from outside must have before it is used: types, bounds and sizes.
 
 A shape is a function of (value, the name of its place). It raises Misfit, or returns nothing.
 """
@@ -203,7 +203,7 @@ def _inside(where: str, name: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value of somebody else's inside a sentence: quoted, on one line, short."""
+    """A value from outside, for use in a sentence: quoted, on one line, short."""
     told = repr(value)
     return told if len(told) <= 60 else told[:57] + "..."
 

@@ -32,7 +32,7 @@ def objections(
     claims: HeldClaims | None = None,
 ) -> list[Blocker]:
     """The Blockers of these pods of one node that can be told without asking: policy, budgets' status, chips in use by
-    DaemonSets and static pods, the run's own pod, ``claims`` that nobody would unprepare.
+    DaemonSets and static pods, the run's own pod, ``claims`` that no plugin would unprepare.
 
     What a status cannot tell: that a budget which allows one disruption now allows the next once the evicted pod is
     ready elsewhere. Pods of one budget go one after the other, so one that allows any is no blocker.

@@ -270,7 +270,7 @@ def _how_it_returns(pod: Pod) -> str:
 
 
 def _waits_for(pods: Sequence[Pod], come_back: Collection[tuple[str, str]], timeout: int) -> str:
-    """For those who watch: the ``pods`` that were there, and the owners of those that come back, of which each has another name."""
+    """For progress messages: the ``pods`` that ran from the beginning, and the owners of those that come back under new names."""
     parts = ["waits for the pods %s to leave" % _names(pods)] if pods else []
     parts += ["a pod of %s comes back each time: %s" % (owner, how) for owner, how in sorted(come_back)[:3]]
     if come_back:

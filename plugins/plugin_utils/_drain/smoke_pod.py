@@ -115,7 +115,7 @@ class SmokePod:
         self._through(self.ending())
 
     def remove(self) -> None:
-        """Have no such pod, or say why it stays: it has ended, and keeps nobody."""
+        """Remove the pod, or say why it stays: it has ended, and blocks nothing."""
         self._through(self.leaving())
 
     def _through(self, steps: Steps) -> None:
@@ -169,7 +169,7 @@ class SmokePod:
 
     @property
     def address(self) -> object:
-        """Its IP address, as the kubelet of its node tells it; None before that. Nobody has checked it."""
+        """Its IP address as the kubelet of its node reports it, not validated; None before that."""
         return (self._seen.get("status") or {}).get("podIP")
 
     def state(self) -> str:
@@ -184,7 +184,7 @@ class SmokePod:
         return removal.why
 
     def _created(self) -> _Why:
-        """None when it is there, else why it is not. What is down may have run on this very node, and come back elsewhere."""
+        """None when it exists, else why not. Retries: a webhook that is down may have run on this node, and come back elsewhere."""
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         while True:
             try:

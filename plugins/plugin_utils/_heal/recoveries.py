@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The recoveries that a watch starts: processes with the same command without the watch.
 
-So a failure in one does not end the watch, nothing piles up in a process that runs for months, and each reads the inventory anew.
+So a failure in one does not end the watch, nothing piles up in a process that runs for months, and each reads the inventory again.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class HealPlan:
         }
 
     def told(self) -> dict[str, str]:
-        """{node: a phrase about its recovery}, for whoever looks at the fleet."""
+        """{node: a phrase about its recovery}, for the status of the fleet."""
         told = {}
         for entry in self.entries:
             # That it was tried too often tells how often.

@@ -25,14 +25,14 @@ MOST = 600
 BLIND = 600
 # Runs at once: each is a process of some 100 MB on the machine of the watch.
 MOST_RUNS = 4
-# Looks in a row that are refused until a watch ends that was let in before. Its start reads everything anew.
+# A watch that was let in before ends after this many refused looks in a row. Its restart reads everything again.
 REFUSALS = 3
 
 
 class Nodes:
-    """The Node objects of the cluster; with other credentials when those that were there are refused.
+    """The Node objects of the cluster; with new credentials when the current ones are refused.
 
-    A token is renewed, a kubeconfig is written anew: who watches for months reads them more than once.
+    Tokens are renewed and kubeconfigs rewritten, so a watch that runs for months reads them more than once.
     """
 
     def __init__(self, connect: Callable[[], kube_client.Cluster]) -> None:
@@ -114,7 +114,7 @@ class Watch:
         if not self._runs:
             self._tell(plan.table())
         in_run = {entry.name for _run, entries in self._runs for entry in entries}
-        # A node whose host this watch does not know may be in the inventory by now, which the run reads anew.
+        # A node whose host this watch does not know may be in the inventory by now, which the run reads again.
         begin = [entry for entry in plan.due + plan.strangers if entry.name not in in_run]
         self._tried = {name: tried for name, tried in self._tried.items() if name in in_run or name in {one.name for one in begin}}
         if not any(self._is_time(entry) for entry in begin):
@@ -165,7 +165,7 @@ class Watch:
             self._say(text % (", ".join(names), ", ".join(others)))
 
     def _blind(self, exc: NpuError) -> None:
-        """Nobody is looking after the nodes. Raises NpuError when that does not end by itself."""
+        """The watch cannot read the nodes. Raises NpuError when that does not end by itself."""
         now = self._clock.monotonic()
         if self._blind_since is None:
             self._blind_since = self._reminded = now

@@ -28,7 +28,7 @@ def of(node: Object) -> list[Object]:
 
 
 def taken_back(node: Object, when: str) -> list[Object]:
-    """What a maintenance that has paused the agent makes of those that nobody keeps up to date."""
+    """What a maintenance that has paused the agent makes of its conditions, which are no longer kept up to date."""
     return [
         {
             "type": found["type"],

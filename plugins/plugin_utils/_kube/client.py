@@ -105,7 +105,7 @@ class NotFound(Refused):
 
 
 class Conflict(Refused):
-    """Somebody changed the object since it was read."""
+    """The object was changed since it was read, or one of that name exists already."""
 
 
 class Expired(Refused):
@@ -193,7 +193,7 @@ class Cluster:
     def _use(self, client: Any) -> None:
         self._discovery = client
         self._client = client.client
-        # A connection that the server has ended meanwhile is still made anew at once.
+        # A connection that the server has closed meanwhile is still reopened at once.
         self._client.client.rest_client.pool_manager.connection_from_url(self.address).retries = _Retries(3)
 
     @property
@@ -232,8 +232,8 @@ class Cluster:
         return content if text else json.loads(content)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
-        """The answer; once more with new credentials if those are not accepted: a credential plugin need not say how long they
-        are valid, and a kubeconfig may have been written since."""
+        """The answer. If the credentials are not accepted, it asks again with new ones: a credential plugin need not say how long
+        they are valid, and a kubeconfig may have been rewritten since."""
         try:
             return call()
         except ApiException as exc:
@@ -317,7 +317,7 @@ class _TimeIsUp(Exception):
 def _fresh_configuration() -> Iterator[None]:
     """Neither inherit the client library's defaults nor leave any.
 
-    A kubeconfig stays behind in them with a hook that sets the address anew: all later clients of this process, and of the workers
+    A kubeconfig stays behind in them with a hook that sets the address again: all later clients of this process, and of the workers
     that it forks, would go to the cluster of that kubeconfig, whatever their own address is.
     """
     Configuration.set_default(None)
@@ -534,8 +534,8 @@ def apply_metadata(
     ``wanted`` is a list of {name, labels, annotations, boot_id, spec}; ``boot_id``: of the boot that they are about, which need
     not be there; ``spec``: None, or a function that returns further changes of the spec of a Node, which are made with those of
     its metadata or not at all. Returns a list of {name, before, after} for the nodes that changed (or would, in check mode). A
-    node somebody else wrote in between is read and judged again, up to ``attempts`` times. Raises NpuError naming every node that
-    is not in the cluster before anything is written, and those that could not be written when all others have been.
+    node that another client wrote in between is read and judged again, up to ``attempts`` times. Raises NpuError naming every node
+    that is not in the cluster before anything is written, and those that could not be written when all others have been.
     """
     nodes = cluster.nodes()
     missing = [entry["name"] for entry in wanted if entry["name"] not in nodes]

@@ -63,7 +63,7 @@ class WhiteList:
         except NpuError as exc:
             raise NpuError("The %s %s in %s cannot be extended. %s" % (KIND, NAME, NAMESPACE, exc.message))
         if entries and not check_mode:
-            # Refused if somebody has changed it since it was read.
+            # Refused if another client has changed it since it was read.
             version = {"resourceVersion": self._item["metadata"].get("resourceVersion")}
             cluster.merge_patch(self._path, dict(change, metadata=version))
         return entries

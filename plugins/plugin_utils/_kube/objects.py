@@ -64,7 +64,7 @@ def bring_about(
     """Create or change the objects as defined, or remove them (in reverse order). What is defined may depend on what stands
     before it, so the first that fails ends it; a removal goes on.
 
-    Fields that a definition does not name stay as they are, unless an earlier one named them. Returns a list of
+    Fields that a definition does not name are left unchanged, unless an earlier definition named them. Returns a list of
     {label, action, before, after} for those that changed, or would: action is create, change or remove; before and
     after are objects without what the server adds. ``instead``: by kind, what brings a definition about in place of ``apply``.
     ``keep``: objects that exist are neither changed nor removed. Raises NpuError.

@@ -49,13 +49,13 @@ class RetryingCluster:
     """A Cluster that repeats what was not answered, and says so once per outage.
 
     An outage is when Nodes and Leases cannot be had either. Anything else that fails does so alone, for which an admission
-    webhook may be to blame: that is _kube.client.Failing, an answer about this one object, after a few tries. Of an eviction at
-    once; whoever drains a node has a pace and a limit of their own.
+    webhook may be to blame: that is _kube.client.Failing, an answer about this one object, after a few tries. For an eviction,
+    it is raised at once: a drain has its own pace and limit.
 
     Who is in the middle of something also waits for credentials and rights that are refused, unless that lasted before.
 
-    A repeated write may find its own effect: with a resourceVersion that is a Conflict, a POST ends in one as well, a
-    DELETE in NotFound. Whoever writes has to expect that anyway.
+    A repeated write may find its own effect: with a resourceVersion, or for a POST, that is a Conflict; for a DELETE, it is
+    NotFound. Callers have to expect that anyway.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class RetryingCluster:
 
     @property
     def retrying_outages_only(self) -> RetryingCluster:
-        """The same, but what fails alone is told at once: for whoever has many objects to see to."""
+        """The same, but what fails alone is raised at once: for callers with many objects."""
         return RetryingCluster(self._cluster, self._say, self.clock, self._retry_seconds, 0)
 
     def __getattr__(self, name: str) -> Any:

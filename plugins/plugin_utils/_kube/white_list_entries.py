@@ -61,7 +61,7 @@ def _models(entries: list[Any]) -> list[str]:
 
 
 def _as(model: str, image: str) -> str:
-    """The name of ``image`` in the form of ``model``: the tag alone, with the repository, or with the registry as well."""
+    """The name of ``image`` in the form of ``model``: the tag alone, with the repository, or with registry and repository."""
     reference = parse_reference(image)
     repository, colon, _tag = model.rpartition(":")
     if not colon:

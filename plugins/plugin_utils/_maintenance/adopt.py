@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a maintenance left whose record is gone: somebody removed it, or the Node object was made anew.
+"""What a maintenance left whose record is gone: the record was removed, or the Node object was recreated.
 
-What the host says counts: a driver on trial that nobody confirmed is validated and confirmed, or taken back. And what is left on
+What the host says counts: a driver on trial, not confirmed yet, is validated and confirmed, or taken back. And what is left on
 the Node counts: a step, or a slot with paused components, tells whose cordon it is.
 """
 
@@ -22,7 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.node_log imp
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome import FAILED, UP_TO_DATE, WITHDRAWN, NotDue, Outcome
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import PAUSED, TURNED, Target
 
-# What install and people put on a node, for a Node object that was made anew.
+# What install and people put on a node, for a Node object that was recreated.
 _LASTING_LABELS = (
     kube_client.LABEL_PRESENT,
     kube_client.LABEL_CHIP,
@@ -48,7 +48,7 @@ class Adoption:
         return maintenance_record.is_lost(node, lambda: self._slots.view()["holders"])
 
     def adopt_trial(self, view: View, lost: bool) -> None:
-        """The record anew, for the trial that the host is in: at its validation, or on its way back."""
+        """Write a new record for the trial that the host is in: at its validation, or on its way back."""
         request, driver, good = self._request, view["driver"], view["good"]
         if request.release is None:
             stays = request.reason == maintenance_record.UPGRADE_REASON
@@ -108,7 +108,7 @@ class Adoption:
         return Ending(self._work).give_back(FAILED, exc.message)
 
     def record_again(self) -> None:
-        """Somebody deleted the Node and the kubelet registered it again: what is under way is written on the new one."""
+        """The Node was deleted, and the kubelet registered it again: write what is under way on the new one."""
         self._work.say("the Node object was recreated: writes the record again")
         previous = kube_client.labels(self._log.previous)
         labels: LabelChanges = {name: previous[name] for name in _LASTING_LABELS if name in previous}

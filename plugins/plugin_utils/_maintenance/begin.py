@@ -86,7 +86,7 @@ class Beginning:
             self._slots.sweep()
             return self._work.outcome(exc.outcome, exc.reason)
 
-    # --- a record that is there ---
+    # --- a record that exists ---
 
     def _refuse_other(self, found: Record) -> None:
         """Raise NotDue when the record is to be left to another playbook, whether its run is dead or not."""
@@ -237,7 +237,7 @@ class Beginning:
         return False
 
     def _adopt_unapproved(self, view: View) -> bool:
-        """To validate a driver that is on trial takes no reboot, so nobody has to approve it. True when there is a record now."""
+        """To validate a driver that is on trial takes no reboot, so it needs no approval. True when there is a record now."""
         if not maintenance_host_side.on_trial(view):
             return False
         self._work.check_identity(view)
@@ -363,7 +363,7 @@ class Beginning:
             clock.sleep(turn_pause(now - started))
 
     def _refuse_dead(self, holders: SlotHolders) -> None:
-        """Raise NpuError when all of these were left by runs that died. In this run, somebody else may be about to go on."""
+        """Raise NpuError when dead runs left all of these. The limit leaves another worker of this run the time to take one up."""
         limit = max(maintenance_record.HEARTBEAT_LIMIT, self._policy.heartbeat_limit) + TELL
         records = self._slots.dead(holders, limit)
         if records:

@@ -39,7 +39,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record impor
 
 POLL = 2.0  # seconds
 IDENTITY_LIMIT = 300  # seconds until a rebooted host's node must be the host's
-HALT_SECONDS = 30  # after which somebody who waits looks for a halt again
+HALT_SECONDS = 30  # after which a run that waits looks for a halt again
 TELL = 60  # seconds after which what is waited for is told again
 COMPONENTS_LIMIT = 120  # seconds until paused components have left
 MOST_RETURNS = 3  # how often pods that come back onto the cordoned node are evicted again
@@ -71,14 +71,14 @@ class Remembered:
 
 
 class Uncordoned(Exception):
-    """Somebody uncordoned the node before its reboot was certain."""
+    """The node was uncordoned before its reboot was certain."""
 
     message = "the node was uncordoned; starting over"
     details: Mapping[str, Any] = {}
 
 
 class Skipped(NpuError):
-    """Somebody wants the node left out after all."""
+    """A user wants the node to be left out after all."""
 
 
 class OutsideWindow(NpuError):
@@ -106,7 +106,7 @@ class AnotherBoot(WrongHost):
 
 
 class Invalid(NpuError):
-    """The node is not in order with the driver it has now. Details ``trial_over``: the host was rebooted once more;
+    """The node is not in order with the driver it has now. Details ``trial_over``: the host was rebooted again;
     ``not_written``: it lacks only firmware, which was not written, and its driver is confirmed."""
 
 
@@ -124,9 +124,9 @@ class MaintenanceRequest:
     chips: int = 0
     offers: Mapping[str, int] = dataclasses.field(default_factory=dict)  # {resource: count}; {}: the chips, all of them whole
     network: str = "off"  # what happens if network ports are worse after the reboot: warn, strict (the node goes back), or off
-    vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while nobody uses them; None: as they are
+    vnpu_layout: list[dict[str, Any]] | None = None  # into what the chips are divided while they are not in use; None: no change
     namespace: str = NAMESPACE
-    process: str | None = None  # of this run, for the record, see run_process; None: nobody can tell whether it has ended
+    process: str | None = None  # of this run, for the record, see run_process; None: other runs cannot tell whether it has ended
     job: Job = None  # {id, url, user, workflow} of AWX, for the record
     failure: str | None = None  # what a hook of the user's found wrong: the node goes back
     pool: str = ""  # nodes with the same one are alike, and one of them goes first; "": by what they offer and get
@@ -242,7 +242,7 @@ class Work:
         self._said = sentence, self.clock.monotonic()
 
     def still(self) -> None:
-        """For whoever waits: say once more what was said last, after a minute. Long silence is taken for death."""
+        """While waiting: repeat the last message after a minute. A run that is silent for long is taken for dead."""
         self.life.beat()
         if self._said and self.clock.monotonic() - self._said[1] >= TELL:
             sentence = self._said[0]
@@ -462,7 +462,7 @@ class Work:
     # --- writing ---
 
     def beat(self) -> None:
-        """For whoever waits. Raises what keeps the node from its reboot, before that is certain: a person or a halt."""
+        """While waiting: show that this run lives. Raises what stops a reboot that is not certain yet: a person or a halt."""
         self.log.beat()
         record = self.log.record
         if record and not maintenance_record.intended(record) and record["step"] != maintenance_record.CORDON:

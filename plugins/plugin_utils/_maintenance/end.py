@@ -131,7 +131,7 @@ class Ending:
                 return self._end(node, record, outcome, labels, gives_cordon_back(node, record), reason, left=False)
             if PAUSED in record["times"]:
                 labels[kube_client.LABEL_COMPONENTS] = "paused"
-            # A cordon that somebody else wants is never ours.
+            # A cordon that another client has set is never ours.
             return self._end(node, record, outcome, labels, None, reason, left=not record["unschedulable"])
 
         self._log.write(decide)
@@ -168,7 +168,7 @@ class Ending:
         return self._work.outcome(FAILED, reason)
 
     def halt(self, problem: str) -> Outcome:
-        """The node is neither on the new driver nor back: its record and slot stay, and nobody begins another one."""
+        """The node is neither on the new driver nor back: its record and slot stay, and no run begins another node."""
         step, node = self._log.own["step"], self._request.node
         why = "%s is in the middle of its maintenance (%s). %s Check its host." % (node, step, sentence(problem))
         self._slots.halt("the run " + self._request.run, why, self._log.own["reason"], node)
@@ -231,9 +231,9 @@ class Ending:
 
 
 def gives_cordon_back(node: Object, record: Record) -> bool | None:
-    """False (uncordon), or None (leave it): a cordon that was there before, or that a person wants, is not ours.
+    """False (uncordon), or None (leave it): a cordon from before the maintenance, or one that a person wants, is not ours.
 
-    The record says that this maintenance has cordoned it; only who is known to have done so since has a better claim.
+    The record says that this maintenance has cordoned it; only a client known to have done so since has a better claim.
     """
     if record["unschedulable"] or maintenance_record.is_true(kube_client.labels(node), maintenance_record.LABEL_KEEP_CORDONED):
         return None

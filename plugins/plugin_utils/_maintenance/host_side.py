@@ -54,11 +54,11 @@ class Port(Protocol):
         with their network ports."""
 
     def rebooted(self, boot_id: str, generation: int, release: str | None, refuse_held: bool) -> RebootAnswer:
-        """The reboot is on its way, unless somebody holds a chip."""
+        """The reboot is on its way, unless a process holds a chip."""
 
     def firmware_written(self, boot_id: str, generation: int, release: str, version: str, again: bool) -> FirmwareAnswer:
         """The firmware of the release, which must have that version, is being written into the chips, or is written, unless
-        somebody holds a chip."""
+        a process holds a chip."""
 
     def divided(self, layout: list[dict[str, Any]]) -> VnpuAnswer:
         """The chips have the virtual NPUs of the layout, and containerd knows them."""
@@ -82,7 +82,7 @@ class NotBack(NpuError):
 
 
 class Held(NpuError):
-    """Somebody holds a chip; no reboot is on its way."""
+    """A process holds a chip; no reboot is on its way."""
 
 
 class NotSent(NpuError):
@@ -185,7 +185,7 @@ class HostSide:
         self._wait_unit(lambda view: view["unit"] != "activating")
 
     def _wait_unit(self, done: Callable[[View], bool], view: View | None = None) -> View:
-        """The first view that is ``done``, or that at the limit. ``view``: one that is there already."""
+        """The first view that is ``done``, or the one at the limit. ``view``: one that the caller already has."""
         deadline, said = self._clock.monotonic() + READY_LIMIT, False
         while True:
             # The host itself looks more often than a call could.
@@ -366,7 +366,7 @@ def kernel_without(view: View, release: str) -> str | None:
 
 
 def on_trial(view: View) -> bool:
-    """Whether this boot tries a driver that nobody has confirmed."""
+    """Whether this boot tries a driver that has not been confirmed."""
     trial, driver = view["trial"], view["driver"]
     return bool(trial and trial["release"] == driver != view["good"] and trial["boot_id"] == view["boot_id"])
 

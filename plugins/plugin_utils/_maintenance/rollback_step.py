@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The way back of a host whose reboot is certain: its new driver does not work, or nobody wants it any more.
+"""The way back of a host whose reboot is certain: its new driver does not work, or is no longer wanted.
 
 It is emptied again, rebooted into its confirmed driver, and validated.
 """
@@ -116,13 +116,13 @@ def _host_at_rest(work: Work, withdraw: bool) -> View:
 
 
 def _empty_again(work: Work) -> None:
-    """Nobody shall be cut off in the middle; but nobody who came onto a node in maintenance keeps it from going back.
+    """Evict pods, so that the reboot interrupts none; but a pod that came onto a node in maintenance does not stop the rollback.
 
-    On one that was in service with a driver on trial they do: that ends in a halt.
+    On a node that was in service with a driver on trial it does: that ends in a halt.
     """
     labels, times = work.pausing()
     if labels:
-        # Somebody let them run since, and they would hold the driver that is to be unloaded.
+        # The components were allowed to run since, and would hold the driver that is to be unloaded.
         work.log.step(maintenance_record.ROLLBACK, labels=labels, times=times)
     try:
         work.pods.evict_returned(MOST_RETURNS)

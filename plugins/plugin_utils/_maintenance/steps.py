@@ -60,8 +60,8 @@ def cordon(work: Work) -> Outcome | None:
             raise OutsideWindow("Not cordoned: %s. Run again when more nodes serve." % shortage)
         work.request.purpose.check_still_due(node)
         check_skip(node)
-        # By now, for it may have waited: an earlier maintenance's cordon may have become somebody else's. One of ours whose
-        # record somebody took away is ours still.
+        # Looked at only now, because the run may have waited: another client may have taken over the cordon of an earlier
+        # maintenance. A cordon of ours whose record was removed is still ours.
         ours = maintenance_record.cordoned_by(node) == maintenance_record.CORDON_MANAGER
         before = maintenance_record.unschedulable(node) and not ours
         return Change(work.due(record, maintenance_record.JOBS, unschedulable=before), cordon=True)
@@ -88,7 +88,7 @@ def evict_npu_pods(work: Work) -> None:
 
 
 def drain(work: Work) -> None:
-    """The other pods, then the components. Nobody uses the chips then, so the host gets its virtual NPUs."""
+    """Evict the other pods, then pause the components. No pod uses the chips then, so the host gets its virtual NPUs."""
     count = work.pods.evict_others()
     if count:
         work.say("other pods gone: %d" % count)
@@ -108,7 +108,7 @@ def _divide(work: Work) -> None:
     view = work.host.wait_free()
     if view["holders"]:
         raise reboot.held(view)
-    # They stay when the node is given back, so whoever wants that is heard first.
+    # The virtual NPUs stay if the node is given back after all, so first check for what asks for that.
     work.check_own_generation(view)
     work.may_go_on(work.log.look(), work.log.own)
     work.check_slot()

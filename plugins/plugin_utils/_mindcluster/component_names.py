@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The components that install deploys, and which pods are theirs.
 
-Anybody may give a pod the labels and the node selector of ours. Whose it is tells its owner, in the namespace that is ours.
+Any user may give a pod the labels and the node selector of ours. Only its owner, in our namespace, shows whose it is.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Device plugins and exporters for the same chips that somebody else has deployed, under whatever name and in whatever namespace.
+"""Device plugins and exporters for the same chips that this collection did not deploy, under any name and in any namespace.
 
-Adoption moves nodes from them to ours. They are recognized by what they mount and run; what they are called is anybody's choice.
+Adoption moves nodes from them to ours. They are recognized by what they mount and run, because their names can be anything.
 """
 
 from __future__ import annotations

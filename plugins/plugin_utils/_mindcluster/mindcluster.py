@@ -51,7 +51,7 @@ def names() -> tuple[str, ...]:
 
 
 def default() -> str:
-    """The name of the version line that is installed unless somebody asks for another one."""
+    """The name of the version line that is installed by default."""
     return names()[-1]
 
 

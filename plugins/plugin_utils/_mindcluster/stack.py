@@ -47,10 +47,10 @@ class Component:
     its role without the prefix; ``harm``: what two of them in a cluster do; ``keep``: what else to do with another one;
     ``namespace``: where it must be, or None for npu_namespace; ``namespaces``: which ones its role makes beside npu_namespace;
     ``objects``: (resource, group) of its parts in its namespace; ``cluster_roles``, ``cluster_role_bindings``: their names;
-    ``roles``: (namespace, name) of its Roles, which their bindings have as well; ``policies``: the names of its
+    ``roles``: (namespace, name) of its Roles, and of their bindings; ``policies``: the names of its
     ValidatingAdmissionPolicies, which have bindings of the same name; ``needs``: without which it ends; ``needs_with``: the same,
-    by the setting that asks for it; ``crds``: what it brings; ``writes``: (namespace, beginnings of names) of the ConfigMaps that
-    nobody else reads for long once it is gone."""
+    by the setting that asks for it; ``crds``: what it brings; ``writes``: (namespace, beginnings of names) of its ConfigMaps,
+    which no other component reads for long once it is removed."""
 
     part: str
     title: str

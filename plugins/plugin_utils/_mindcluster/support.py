@@ -103,8 +103,8 @@ def deployable(driver: str, family: str | None, rows: dict[str, Any] | None = No
 
 
 def version_line_supports(version_line: str, driver: str, family: str | None, rows: dict[str, Any] | None = None) -> bool | None:
-    """Whether the version line supports this version of the driver. None if nobody says so: then neither does any other version
-    line."""
+    """Whether the version line supports this version of the driver. None if that is unknown: the table has no such version line
+    for the ``family``, or no version line that supports the driver."""
     known = [row for row in (table() if rows is None else rows)["mindcluster"] if family in row["families"]]
     row = _row(known, version_line, lambda _row: True)
     if row is None:

@@ -102,7 +102,7 @@ class Bundle:
 
     def _parse(self, sums: bytes) -> dict[str, str]:
         listed: dict[str, str] = {}
-        # The last line ends as well: otherwise the file is cut off, perhaps by whole lines.
+        # The last line must also end with a newline: otherwise the file is cut off, perhaps by whole lines.
         lines = sums.decode("ascii", "replace").split("\n")
         if lines.pop():
             raise NpuError(f"{self._file(SUMS)} is cut off, or is none of a bundle. Copy it again")
@@ -234,7 +234,7 @@ class Bundle:
         self._check_directories()
 
     def _check_directories(self) -> None:
-        """Raise NpuError if a directory of the bundle is a link: what is removed there could be anybody's."""
+        """Raise NpuError if a directory of the bundle is a link: a cleanup could remove other files there."""
         for path in map(self._file, ("blobs", _BLOBS)):
             if os.path.islink(path):
                 raise NpuError(f"{path} is a link, which no bundle has. Name another directory")

@@ -4,7 +4,7 @@
 """Copies images from a source to a destination: what is missing there, whole, and nothing twice.
 
 Both are registries or a bundle. A destination has an image when its name stands for the image's digest; the name is written last,
-so whoever interrupts a copy finds the image of before, or none.
+so an interrupted copy leaves the previous image, or none.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class Destination(Protocol):
         """Copy the blob of the image from ``source``, a Source."""
 
     def complete(self, image: Image) -> None:
-        """All blobs of the image are there: give it its name."""
+        """All blobs of the image are present: give it its name."""
 
     def is_complete(self) -> bool:
         """Whether nothing but images may be missing."""
@@ -226,7 +226,7 @@ def _state(image: Image, there: str | None, destination: Destination) -> str:
         return MISSING
     if there == image.digest:
         return PRESENT
-    # Somebody at the destination may have signed the image as well: that signature is not lost.
+    # An administrator may have signed the image at the destination, too: that signature must not be lost.
     if image.signature and not _signatures(destination.manifest(image)) <= _signatures(image.top.document):
         return KEPT
     return DIFFERENT

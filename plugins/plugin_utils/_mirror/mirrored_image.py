@@ -79,7 +79,7 @@ class Image:
 
 
 def read(reference: Reference, read_one: Read, signature: bool = False) -> Image:
-    """The image that ``reference`` names, without attestations that are missing: nobody needs them to run it. Raises NpuError."""
+    """The image that ``reference`` names, without attestations that are missing: it runs without them. Raises NpuError."""
     found: dict[str, Manifest] = {}
     _descend(str(reference), reference.digest or reference.tag, read_one, found, 0)
     # Python keeps the order of insertion: an index is inserted after what it names.

@@ -158,7 +158,7 @@ class RegistryDestination:
         client.push_manifest(target.repository, target.tag or top.descriptor.digest, top.content, top.descriptor.media_type)
 
     def is_complete(self) -> bool:
-        """An image is complete when its name is there."""
+        """An image is complete when its name exists."""
         return True
 
     def end(self) -> None:

@@ -34,7 +34,7 @@ UP_TO_DATE = STATE + "up_to_date"
 
 IP_FAMILIES = {"any": (4, 6), "ipv4": (4,), "ipv6": (6,)}
 
-# Longer annotations are whole objects and records (kubectl's last-applied-configuration): nobody groups by those.
+# Longer annotations are whole objects and records (kubectl's last-applied-configuration), which make no useful groups.
 ANNOTATION_LENGTH = 256
 
 _INFO = ("architecture", "containerRuntimeVersion", "kernelVersion", "kubeletVersion", "osImage")

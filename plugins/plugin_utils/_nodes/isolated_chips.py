@@ -112,7 +112,7 @@ def _dicts(value: Any) -> list[dict[str, Any]]:
 
 
 def _object(text: Any) -> dict[str, Any]:
-    """The JSON object in ``text``; empty for anything else. Whoever may write ConfigMaps may write anything there."""
+    """The JSON object in ``text``; empty for anything else. Any client that may write ConfigMaps may write anything there."""
     try:
         found = schema.load(text, _LONGEST)
     except schema.Misfit:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Sends notices to a webhook: of Slack, DingTalk, WeCom or Feishu, or as JSON to any other.
 
-The address is a secret: whoever has it can write into the chat. No message has more of it than the name of the server.
+The address is a secret: any client that has it can write into the chat. No message has more of it than the name of the server.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ OF_REGISTRY = ("registry_mirror", "registry_username", "registry_password", "reg
 
 
 class PackageAction(HostAction):
-    """Runs the module of the action's name on the host, then once more with the packages that it says the host needs.
+    """Runs the module of the action's name on the host, then again with the packages that it says the host needs.
 
     ``PACKAGES``: the options that name packages, each with the variable that names it for people. The first one is required. An
     option ``package`` comes with ``package_sha256``, ``package_username`` and ``package_password``; the module has ``package_file``

@@ -24,7 +24,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source impo
 
 # Seconds for the download of a package.
 TIMEOUT = 1800
-# Seconds after which a package that nobody has used is removed.
+# Seconds after which an unused package is removed.
 _KEEP = 30 * 24 * 3600
 _OURS = re.compile(r"[0-9a-f]{64}\.(?:run|part|lock)\Z")
 
@@ -66,7 +66,7 @@ class Store:
             if found != source.digest:
                 found = _fetch(source, part, seconds)
             if found != source.digest and continued:
-                # What was there may have been of another file.
+                # The part from before may have been of another file.
                 os.unlink(part)
                 found = _fetch(source, part, seconds)
             if found != source.digest:

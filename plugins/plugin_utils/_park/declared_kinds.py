@@ -94,7 +94,7 @@ def _entry(key: Key, stop: Stop) -> dict[str, Any]:
 
 
 def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], workloads: Iterable[Workload]) -> None:
-    """Write what of ``declared`` the ``workloads`` are to be parked by to the Lease, beside what is there; the Lease exists.
+    """Add to the Lease, if there is one, those of ``declared`` by which the ``workloads`` are to be parked.
 
     Raises NpuError if one of them is parked by another declaration: it could not be restored any more.
     """
@@ -126,7 +126,7 @@ def remember(cluster: AnyCluster, namespace: str, declared: Mapping[Key, Stop], 
             _write(cluster, namespace, lease["metadata"]["resourceVersion"], both)
             return
         except kube_client.Conflict:
-            continue  # other runs write to it as well
+            continue  # other runs also write to it
     raise NpuError("The Lease %s/%s is changed all the time by others; run it again" % (namespace, LEASE))
 
 

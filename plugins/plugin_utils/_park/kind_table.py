@@ -24,7 +24,7 @@ class Stop:
     """How a kind is stopped: ``field`` is set to ``off``; or ``by_command``: Volcano's Commands say so (_park/volcano_jobs.py).
 
     ``never``: why it cannot be stopped, and what to do, a clause. ``beside``: it starts other workloads, which run on
-    without it; so they are stopped as well.
+    without it; so they are also stopped.
     """
 
     field: Path | None = None

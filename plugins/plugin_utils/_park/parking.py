@@ -77,7 +77,7 @@ class Outcome:
 
 
 def by_hand(workload: Workload) -> str | None:
-    """The command with which a person restores a parked workload; None when nobody knows what it was."""
+    """The command with which a person restores a parked workload; None when its previous state is unknown."""
     try:
         mark = Mark.read(workload)
     except Unreadable:
@@ -122,8 +122,8 @@ class Parking:
         self._each(workloads, self._park, settle)
 
     def restore(self, workloads: Sequence[Workload]) -> None:
-        """All of them, whatever comes: what is not restored now stays at zero until somebody notices."""
-        gone: list[NpuError] = []  # the outage that keeps the rest; each would wait for its end anew
+        """Restore all of them, even if some fail: what is not restored now stays stopped until a user notices."""
+        gone: list[NpuError] = []  # the outage that keeps the rest; each would wait again for its end
 
         def act(workload: Workload) -> None:
             if gone:
@@ -161,7 +161,7 @@ class Parking:
             self._cluster.clock.sleep(pause)
 
     def _repeat(self, workload: Workload | None, act: Callable[[Workload], None]) -> None:
-        """Until nobody comes between: what is written is written to what was read."""
+        """Repeat until no other client comes between: each write only applies to the version that was read."""
         while workload is not None:
             try:
                 act(workload)
@@ -242,7 +242,7 @@ class Parking:
         self.outcome.restored.append(entry)
 
     def _changed(self, workload: Workload, mark: Mark) -> None:
-        """Somebody wants something else now; it is theirs."""
+        """Another client has set another value: keep it, and remove the marks."""
         self._write(workload, mark.path, workload.value(mark.path), None)
         self.outcome.leave(
             workload,
@@ -256,7 +256,7 @@ class Parking:
         )
 
     def _write(self, workload: Workload, path: Path, value: Any, mark: Mark | None) -> None:
-        """Patch the value and the marks at once, if nobody has changed the object since it was read."""
+        """Patch the value and the marks in one request; it is refused if the object was changed since it was read."""
         before = workload.value(path)
         self._patch(workload, {} if value == before else nested(path, value), mark)
         self.outcome.changes.append({"object": workload.label, "before": before, "after": value})
@@ -329,7 +329,7 @@ def _forget(life: run_liveness.Life, dead: Iterable[str]) -> None:
     try:
         life.end(dead)
     except NpuError:
-        pass  # nobody takes a sign that does not change for life
+        pass  # a sign that does not change is not taken for life
 
 
 def run_of(workload: Workload) -> str | None:

@@ -67,7 +67,7 @@ class Mark:
         """Whether it restores what may have been changed to stop the workload, and nothing else."""
         if workload.kind.by_command or self.restore == BY_COMMAND:
             return workload.kind.by_command and self.restore == BY_COMMAND
-        # Not isinstance: a bool is an int as well.
+        # Not isinstance: a bool is also an int.
         if self.was is not None and type(self.was) is not type(workload.kind.off):
             return False
         # A patch of spec itself would replace all of it. Which field scales a custom resource, its definition may have changed.
@@ -106,7 +106,7 @@ def nested(path: Path, value: Any) -> Any:
 
 
 def _flat(restore: Any) -> tuple[Path, Any]:
-    """The one path in ``restore`` and what is there. Raises ValueError when there is not one."""
+    """The one path in ``restore``, and the value at it. Raises ValueError unless there is exactly one."""
     path: Path = ()
     while isinstance(restore, dict):
         ((key, restore),) = restore.items()

@@ -31,10 +31,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_vie
 _RUNNING = "status.phase!=Succeeded,status.phase!=Failed"
 Owner = tuple[str | None, str, str]  # namespace, kind, name
 
-# What a pod asks for that has NPUs by a ResourceClaim: nobody knows of which kind they are.
+# What a pod with NPUs by a ResourceClaim asks for: their kind is unknown.
 _CLAIM = "a ResourceClaim"
 _CLAIMS = ("resource.k8s.io", "ResourceClaim")
-# Above each other. Anybody may write owners that own each other, round and round.
+# Above each other. A user may write owners that own each other in a circle.
 _MOST_OWNERS = 16
 _UNKNOWN_KIND = (
     "its kind has no scale subresource; if a field or an annotation of it stops its pods, name that in npu_upgrade_workload_kinds"
@@ -88,9 +88,9 @@ def find(
     ``namespace``: ours, left out; ``spared``: a Selector of pods that may finish, whose workloads are left alone;
     ``declared``: kinds of the user's (_park.declared_kinds).
 
-    Of what owns each other it is the topmost: whoever owns a Deployment would scale it up again. A CronJob goes beside its
-    Jobs, which run on without it. Requests: discovery, a list for each kind that stops, with custom ones or ResourceClaims a
-    list of pods as well, and one for each owner in between. Raises NpuError for what may not be read.
+    Of what owns each other it is the topmost: the owner of a Deployment would scale it up again. A CronJob goes beside its
+    Jobs, which run on without it. Requests: discovery, a list for each kind that stops, a list of pods if there are custom
+    kinds or ResourceClaims, and one for each owner in between. Raises NpuError for what may not be read.
     """
     search = _Search(cluster, discover(cluster, declared), set(resources), namespace, spared)
     kinds = stopping(search.kinds)

@@ -46,7 +46,7 @@ class ComponentPlan:
         return {"order": self.order, "from": list(self.version_lines), "to": self.version_line, "changes": list(self.changes)}
 
     def lines(self, drivers: bool) -> list[str]:
-        """For people; [] if nothing changes. ``drivers``: whether any changes as well."""
+        """For people; [] if nothing changes. ``drivers``: whether any driver changes, too."""
         if not self.order:
             return []
         when = "%s the drivers: " % self.order if drivers else ""
@@ -61,7 +61,7 @@ class ComponentPlan:
 
 @dataclasses.dataclass(frozen=True)
 class _Drivers:
-    """What a node has and what it is to get: ``now`` and ``then`` are versions, or None where nobody knows."""
+    """What a node has and what it is to get: ``now`` and ``then`` are versions, or None where unknown."""
 
     node: str
     family: str | None

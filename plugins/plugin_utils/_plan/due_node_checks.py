@@ -101,7 +101,7 @@ def _check_space(entry: PlannedNode, target: dict[str, Any], contents: DriverCon
         return
     what = "the image" if images == 1 else "%d images" % images
     if target.get("package"):
-        # None where nothing of it had to be looked into: then all of it is there.
+        # None where the package did not have to be read: then all of it is staged.
         needed, what = (entry.checked.package_space or 0) * images + entry.firmware_space, "the package"
         if entry.firmware_space:
             what = "the packages" if images else "the firmware package"

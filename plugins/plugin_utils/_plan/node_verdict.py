@@ -92,7 +92,7 @@ def _is_in_maintenance(entry: PlannedNode, plan: PlanContext) -> bool:
 
 
 def _cannot_be_read(entry: PlannedNode, _plan: PlanContext) -> bool:
-    """Nobody knows what became of it last."""
+    """What became of it last is unknown."""
     try:
         if entry.node is not None:
             maintenance_record.check(entry.node)
@@ -121,7 +121,7 @@ def _has_lost_its_record(entry: PlannedNode, plan: PlanContext) -> bool:
     armed, node = entry.driver.get("next"), entry.node
     if node is None or not entry.same_machine or not (armed or maintenance_record.is_lost(node, lambda: plan.holders)):
         return False
-    # A rollback takes nothing further back of which nobody knows how far it was.
+    # A rollback takes a node no further back if it is unknown how far its maintenance was.
     target = None if plan.settings.reason == maintenance_record.ROLLBACK_REASON else rollout_target.wanted_now(entry)
     entry.target = target
     if target and not entry.requested and rollout_target.is_there(entry, plan.settings):

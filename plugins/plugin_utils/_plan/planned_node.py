@@ -110,7 +110,7 @@ class PlannedNode:
 
     @property
     def waiting_firmware(self) -> str | None:
-        """The firmware that is in the flash of its chips, which run it after the next boot; None if they run what is there."""
+        """The firmware that is in the flash of its chips, which run it after the next boot; None if they run it already."""
         return host_answers.waiting_firmware(self.facts)
 
     @property

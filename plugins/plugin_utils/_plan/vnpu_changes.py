@@ -17,7 +17,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 
 
 def look(entry: PlannedNode, settings: RolloutSettings) -> None:
-    """Sets what the host is to have. A rollback leaves it as it is."""
+    """Set which virtual NPUs the host is to have. A rollback does not change them."""
     given = entry.checked.config["vnpu"]
     if given is None or settings.reason != maintenance_record.UPGRADE_REASON or not entry.facts.get("family"):
         return

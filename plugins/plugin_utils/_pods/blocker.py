@@ -26,7 +26,7 @@ NO_DRA_PLUGIN = "no-dra-plugin"  # who would have to unprepare its ResourceClaim
 FAILING = "failing"  # its eviction has no proper answer, most likely because of an admission webhook that is down
 
 # Whose pods stay where they are when their node is cordoned. Of other kinds, an operator may then move what a budget protects.
-# Operators of databases have StatefulSets as well, but not with NPUs.
+# Operators of databases also have StatefulSets, but not with NPUs.
 _HEEDLESS = frozenset({"Deployment", "ReplicaSet", "ReplicationController", "Job"})
 _HEEDLESS_WITH_NPUS = _HEEDLESS | {"StatefulSet"}
 
@@ -80,7 +80,7 @@ def told(blockers: Iterable[Blocker]) -> str:
 
 
 class Blocked(NpuError):
-    """Pods that do not go. ``blockers``: list of dicts, see Blocker.result(); they are in the result as well."""
+    """Pods that do not go. ``blockers``: list of dicts, see Blocker.result(); they are also in the result."""
 
     def __init__(self, message: str, blockers: Sequence[Blocker]) -> None:
         super().__init__(message, blockers=[blocker.result() for blocker in blockers])

@@ -165,7 +165,7 @@ class HeldClaims:
         return None
 
     def _lacking(self, pod: Pod) -> Iterator[tuple[Claim, str]]:
-        """The pod's claims that nobody would unprepare, each with the driver whose plugin is missing."""
+        """The pod's claims that no plugin would unprepare, each with the driver whose plugin is missing."""
         if self._plugins is None or not (pod.started or pod.terminating):
             return
         for claim in self.of(pod):
@@ -175,7 +175,7 @@ class HeldClaims:
 
 
 def npu_users(cluster: AnyCluster, items: Iterable[Object], npu_drivers: Collection[str]) -> tuple[set[str], dict[str, str]]:
-    """(namespace/name of those of the Pod objects that use NPUs by a claim, {that of those that may: why nobody knows})."""
+    """(namespace/name of those of the Pod objects that use NPUs by a claim, {that of those that may: why it is unknown})."""
     pods = [
         Pod(item)
         for item in items
@@ -250,7 +250,7 @@ def _why_unknown(exc: NpuError, resource: str) -> str:
 
 def _daemonsets(cluster: AnyCluster, drivers: Collection[str]) -> dict[str, str]:
     """{driver: for people, the DaemonSets that are its plugin}, as far as that can be told: they register with the kubelet, and
-    their template names the driver. Those come first whose pods work: anybody may create one that only looks so."""
+    their template names the driver. Those whose pods work come first: any user may create one that only looks like it."""
     found: dict[str, list[tuple[bool, str]]] = {}
     try:
         for item in cluster.each(DAEMONSETS):

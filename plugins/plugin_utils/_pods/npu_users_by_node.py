@@ -19,7 +19,7 @@ def by_node(
     pods: Iterable[Object], by_claim: Collection[str] = (), unknown: Mapping[str, str] | None = None
 ) -> tuple[ByNode, ByNode]:
     """(those that use NPUs, those that may). ``by_claim``: namespace/name of those that hold NPUs by a ResourceClaim; ``unknown``:
-    of those that may, and why nobody knows."""
+    of those that may, and why that is unknown."""
     users: ByNode = {}
     maybe: ByNode = {}
     for pod in pods:

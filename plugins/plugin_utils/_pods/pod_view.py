@@ -67,7 +67,7 @@ class Pod:
         self.requests = npu_use.requests(spec)  # {resource: count}
         self.uses_npus = bool(self.requests) or npu_use.has_cdi_name(metadata)
         self.claims = _claims(spec, status)  # names of its ResourceClaims
-        self.npu_claims: tuple[str, ...] = ()  # those of NPUs, for people; whoever reads the claims says so
+        self.npu_claims: tuple[str, ...] = ()  # those of NPUs, for people; set when the claims are read
         self.kubelet_plugin = is_kubelet_plugin(spec)
         self.kind = self._kind(metadata, ours)
 

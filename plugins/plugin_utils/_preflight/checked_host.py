@@ -46,9 +46,9 @@ class CheckedHost:
         # A release that is on the host and stays in effect: the one that is wanted, or another one that runs.
         self.keep_release: str | None = None
         self.runs_another = False
-        # What is staged for kernels that do not run yet: {kernel, version, image, upstream, digest, release} each; package as well.
+        # What is staged for kernels that do not run yet: {kernel, version, image, upstream or package, digest, release} each.
         self.other_kernels: list[dict[str, str]] = []
-        # The virtual NPUs that it is to have, None if they stay as they are; and whether its node leaves the service for that.
+        # The virtual NPUs that it is to have, None if they do not change; and whether its node leaves the service for that.
         self.vnpus: Wanted | None = None
         self.vnpu_pause = False
 

@@ -42,7 +42,7 @@ def judge(
 
     ``hosts``: list of {name, facts, error, unreachable, config, variables}; ``nodes``: Node objects by name;
     ``resolve``: called with (reference text, config), returns the digest, raises NpuError; ``daemonsets``: our
-    device plugin's that are there already; ``version_line``: of the device plugin that is to be deployed, or None;
+    device plugin's that exist already; ``version_line``: of the device plugin that is to be deployed, or None;
     ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones; ``npu_users``: called
     with names of nodes, returns the pods that use their NPUs; ``look``: called with (source of a package, config), returns its
     contents, raises NpuError.
@@ -78,7 +78,7 @@ def inspect(
     version_line: str | None = None,
     explicit: bool = False,
 ) -> list[CheckedHost]:
-    """What holds for an upgrade as well: the host, whether it is its node, the driver image. See ``judge``.
+    """The checks that an upgrade also makes: the host, whether it is its node, the driver image. See ``judge``.
 
     Without ``answers`` (None) no image is looked for. ``explicit``: whether each host must say which version it is to have.
     """

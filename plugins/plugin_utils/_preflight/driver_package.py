@@ -142,7 +142,7 @@ def _check_kernel(source: PackageSource, kernel: str, symvers: str | None, conte
 
 
 def for_kernel(checked: CheckedHost, kernel: str, version: str, packages: Packages, notes: list[str]) -> dict[str, str] | None:
-    """What is to be staged of the package for another kernel, as other_kernels.look says it; None if that is there.
+    """What is to be staged of the package for another kernel, as other_kernels.look says it; None if it is staged already.
 
     Adds to ``notes``. Raises NpuError.
     """

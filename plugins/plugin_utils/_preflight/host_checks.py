@@ -109,7 +109,7 @@ def check_version_line(verdict: CheckedHost, version_line: str | None) -> None:
 def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Object]) -> None:
     """Whether the device plugin can offer each chip of the host ``wanted`` times, and what that changes for pods that run.
 
-    ``daemonsets``: our device plugins that are there already.
+    ``daemonsets``: our device plugins that exist already.
     """
     accelerator, chip = verdict.family.get("accelerator") or "", verdict.family.get("name")
     shared = mindcluster.shared_chips(accelerator)
@@ -131,7 +131,7 @@ def check_share_count(verdict: CheckedHost, wanted: int, daemonsets: Iterable[Ob
             if daemonset["metadata"]["name"] == name and before != wanted:
                 verdict.notes.append(_CHANGES % (wanted, before))
     elif wanted > 1 and shared:
-        # The plugin there is told to share as well, and does not: the node would never offer what is waited for.
+        # The plugin there also gets the setting, but does not share: the node would never offer what is waited for.
         verdict.reasons.append(
             "npu_device_plugin_share_count is %d, but MindCluster does not share the %s, and its nodes have the same DaemonSet as"
             " those with the %s. Set npu_device_plugin_share_count: 1" % (wanted, chip, ", ".join(shared))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Who keeps an object of the cluster as it is, by what they write on it. Anybody may have written that: it is told, no more."""
+"""The controller that keeps an object of the cluster unchanged, by its marks on the object, which any client may have written."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def _listed(keys: str | Iterable[str] | None) -> list[str]:
 
 def _load(key: str) -> Any:
     """The public key in a PEM text or file. Raises NpuError."""
-    # Imported here: without a policy nobody needs it.
+    # Imported here: it is not needed without a policy.
     try:
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives.serialization import load_pem_public_key

@@ -40,7 +40,7 @@ class Found:
 
 
 def look(cluster: AnyCluster, namespace: str) -> dict[str, Found]:
-    """What is there of each component, by its part. ``namespace``: ours."""
+    """What exists of each component, by its part. ``namespace``: ours."""
     workloads = {
         kind: cluster.list("/apis/apps/v1/%s" % kind) for kind in sorted({one.resource for one in mindcluster_stack.COMPONENTS})
     }

@@ -58,7 +58,7 @@ def given(
 def command(names: Iterable[str], version: str | None) -> str:
     """The command that approves the reboots of these nodes into a version of the driver; None: to recover them."""
     text = "kubectl annotate node %s %s=true" % (" ".join(names), ANNOTATION_APPROVE)
-    # A version may come from a record, which whoever writes the Node can write, and people copy this into their shell.
+    # A version may come from a record, which any client with write access to the Node can write, and people copy this into a shell.
     known = version and version_info.is_version(version)
     return text + (" %s=%s" % (ANNOTATION_APPROVAL_FOR, version) if known else "") + " --overwrite"
 
@@ -99,7 +99,7 @@ def no_longer_asked(node: Object) -> LabelChanges:
 
 def behind(node: Object, generation: int) -> bool:
     """Whether the host has seen a maintenance that its Node, which is in none, knows nothing of: the cluster was restored from a
-    backup, or the Node was registered anew. ``generation``: the largest that the host has seen."""
+    backup, or the Node was registered again. ``generation``: the largest that the host has seen."""
     return generation > maintenance_record.last(node).get("generation", 0)
 
 

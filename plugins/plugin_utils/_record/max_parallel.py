@@ -44,7 +44,7 @@ class MaxParallel:
 
 
 def number_of(setting: int | str) -> int:
-    """For whoever sees one node alone, and so has to be given the number of the plan. Raises NpuError for a percentage."""
+    """For a caller that sees one node alone, and so needs the number of the plan. Raises NpuError for a percentage."""
     if isinstance(setting, int):
         return setting
     raise NpuError(

@@ -4,9 +4,9 @@
 """The lifecycle conditions of a Node during its maintenance, for other controllers and for people.
 
 Their types are those of KEP-5683, which Kubernetes 1.37 names in its API (k8s.io/api/core/v1). An API server of any version stores
-them. What they say follows from label and record of the Node alone, so whoever continues a maintenance corrects them as well.
+them. What they say follows from label and record of the Node alone, so a run that continues a maintenance also corrects them.
 
-The node agent leaves for the reboot. What it said of driver and chips is taken back until it is there again.
+The node agent leaves for the reboot. What it said of driver and chips is taken back until it runs again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 
 PLANNED, DRAINING, DRAINED, IN_MAINTENANCE = "MaintenancePlanned", "DrainInProgress", "Drained", "MaintenanceInProgress"
 TYPES = (PLANNED, DRAINING, DRAINED, IN_MAINTENANCE)
-# By their reason, conditions are known to be ours: somebody else's stay as they are.
+# Their reason shows that conditions are ours: those of other controllers are left unchanged.
 REASONS = {
     maintenance_record.UPGRADE_REASON: "NpuDriverUpgrade",
     maintenance_record.ROLLBACK_REASON: "NpuDriverRollback",
@@ -71,15 +71,15 @@ def patch(node: Object, now: float, ended: bool = False) -> Object | None:
 def write(cluster: AnyCluster, node: Object, now: float, ended: bool = False) -> Object | None:
     """Make the Node's conditions right; returns the Node as it is then if it was read or written for that.
 
-    They only inform: that they cannot be written keeps no maintenance from going on. Only to remove them, an outage is waited for:
-    later there is nobody who would. Raises Unreachable then.
+    They only inform: a maintenance goes on even if they cannot be written. Only their removal waits until an outage ends, because
+    no later run would remove them. Raises Unreachable then.
     """
     patient = cluster if ended else cluster.without_retries
     record, latest = _text(node), node
     try:
         for _attempt in range(_ATTEMPTS):
             body = patch(latest, now, ended)
-            # Who has written another record meanwhile writes the conditions as well.
+            # A run that has written another record meanwhile also writes the conditions.
             if body is None or _text(latest) != record:
                 break
             try:

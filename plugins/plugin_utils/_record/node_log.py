@@ -56,7 +56,7 @@ class Change:
     def is_on(self, node: Object, before: Record | None) -> bool:
         """Whether this very change is what the node says: then a write whose answer was lost took effect.
 
-        ``before``: the record that was there. One that two writes of one second share tells neither from the other.
+        ``before``: the record before the write. If two writes in the same second are equal, it cannot tell them apart.
         """
         values = kube_client.annotations(node)
         there = values.get(maintenance_record.ANNOTATION_RECORD)
@@ -67,7 +67,7 @@ class Change:
 
 
 class Lost(NpuError):
-    """Somebody else has the node now. Nothing may be written any more, and nothing given back."""
+    """The record on the Node is no longer what this run wrote. Nothing may be written any more, and nothing given back."""
 
 
 class Gone(NpuError):
@@ -82,7 +82,7 @@ class NodeLog:
     """One Node, with the record of this run on it. All writes to the Node go through ``write``.
 
     ``node``: the Node as last seen, {} before ``open``; ``record``: what this run has written last, None before and after;
-    ``on_beat()`` is called whenever somebody who waits shows that this run lives.
+    ``on_beat()`` is called whenever ``beat`` shows that this run lives.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class NodeLog:
 
     @property
     def own(self) -> Record:
-        """``record``, for whoever is called only where there is one."""
+        """``record``, for code that runs only where there is one."""
         if self.record is None:
             raise AssertionError("no record, where there must be one")
         return self.record
@@ -150,7 +150,7 @@ class NodeLog:
         return maintenance_record.rfc3339(self._clock.now())
 
     def write(self, decide: Callable[[Object, Any], Change]) -> None:
-        """One transition. ``decide(node, record)`` makes the Change, anew for each version of the Node; it may raise.
+        """One transition. ``decide(node, record)`` makes the Change, again for each version of the Node; it may raise.
 
         The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
         the record is no longer what this run wrote is: Lost.

@@ -81,7 +81,7 @@ def label(
 def _settle(cluster: AnyCluster, node: Object, due: bool, asked: str | None, check_mode: bool, now: float) -> dict[str, Any] | None:
     if check_mode:
         return _write(cluster, node, due, asked, check_mode)[0]
-    # Conditions come after the label and go before it: a run that dies in between leaves none that nobody knows of.
+    # Conditions come after the label and go before it: a run that dies in between leaves none without the label.
     if not due and kube_client.ANNOTATION_MAINTENANCE not in kube_client.annotations(node):
         node = node_conditions.write(cluster, node, now, ended=True) or node
     result, latest = _write(cluster, node, due, asked, check_mode)

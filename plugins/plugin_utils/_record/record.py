@@ -211,8 +211,8 @@ def annotated_at(node: Object, name: str) -> tuple[str | None, str | None]:
 def cordoned_by(node: Object) -> str | None:
     """The program that set spec.unschedulable, as managedFields tell: None when it is not set, or they do not.
 
-    Setting what is set changes nothing, and what is taken away is nobody's: so it is who cordoned the node since it was last
-    uncordoned.
+    Setting a field that is set changes no owner, and a removed field has none: so it is the program that cordoned the node
+    since it was last uncordoned.
     """
     for entry in node["metadata"].get("managedFields") or []:
         fields = (entry.get("fieldsV1") or {}).get("f:spec") or {}
@@ -222,8 +222,8 @@ def cordoned_by(node: Object) -> str | None:
 
 
 def left_cordoned(node: Object) -> bool:
-    """Whether its cordon is ours: its driver did not work when its last maintenance ended, and nobody has uncordoned and
-    cordoned it since. One of which nobody knows whose it is is not ours."""
+    """Whether its cordon is ours: its driver did not work when its last maintenance ended, and no other client has uncordoned
+    and cordoned it since. A cordon whose owner is unknown is not ours."""
     return LEFT in (last(node).get("times") or {}) and cordoned_by(node) == CORDON_MANAGER
 
 

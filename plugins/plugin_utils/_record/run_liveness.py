@@ -4,8 +4,8 @@
 """Whether a run that has parked workloads lives: a sign of life that it renews, beside the slots of all runs.
 
 A run may have parked workloads and no node in maintenance: before its first one, between two, or while people decide. So what
-the records of nodes tell is not enough. A run is dead when its sign has not changed for a while by the clock of whoever asks;
-what the clocks of two machines say is never compared.
+the records of nodes tell is not enough. A run is dead when its sign has not changed for a while by the clock of the run that
+asks; the clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def _all_signs(cluster: AnyCluster, runs: Iterable[str], life: Life) -> dict[str
         try:
             record = maintenance_record.decode(node)
         except NpuError:
-            continue  # told by whoever does something to the node
+            continue  # reported by the run that works on the node
         if record and record["run"] in found:
             found[record["run"]].append((node["metadata"]["name"], record.get("heartbeat"), record.get("step")))
     return found

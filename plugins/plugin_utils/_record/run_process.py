@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Whether a run on this machine has ended, as after Ctrl-C: then nobody has to wait for its silence.
+"""Whether a run on this machine has ended, as after Ctrl-C: then no other run has to wait for its silence.
 
 A record names the process that wrote it and the ansible-playbook that started that, with the times at which they began, and the
 machine's boot and PID namespace. Elsewhere, and where that cannot be told, only silence tells.

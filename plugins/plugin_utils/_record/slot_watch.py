@@ -4,7 +4,7 @@
 """Whether those who have a slot still live, as one process sees it that waits for one.
 
 No time that another machine has written is compared with the own clock: a holder is silent for as long as this process has seen
-nothing of it change, by its own monotonic clock. So a single look tells of nobody that it died.
+nothing of it change, by its own monotonic clock. So a single look never shows that a holder died.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Sight:
 
     def __init__(self, record: Record | NpuError | None, ended: Record | None) -> None:
         self.record, self.ended = record, ended
-        self.sign: tuple[object, object] = (None, None)  # the holder, and what changes as long as somebody is at work
+        self.sign: tuple[object, object] = (None, None)  # the holder, and what changes as long as a run is at work
         self.labels: Labels = {}  # of the Node
         self.since = self.looked = 0.0  # monotonic: the sign has been there, and was read last
 

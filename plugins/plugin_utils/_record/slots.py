@@ -259,7 +259,7 @@ class Slots:
     def dead(self, holders: SlotHolders, limit: float) -> dict[str, Record]:
         """{name: record} when dead runs left all of these ``holders`` in the middle of a maintenance, else {}.
 
-        Raises NpuError when nobody can tell of one whose run it is, and all others are dead.
+        Raises NpuError when the record of one cannot be read, and all others are dead.
         """
         self._watch.look_at(holders)
         found = {name: self._watch.dead(name, holder, limit) for name, holder in sorted(holders.items())}
@@ -288,8 +288,8 @@ class Slots:
     def clear_halt(self) -> Halt | None:
         """Returns what was cleared ({who, why, when, ...}), or None.
 
-        Whoever ends a halt goes on without the node that was its reason and still stands in the middle of its maintenance. It is
-        set aside: it takes nobody's slot and is no longer the first of its kind, until a run goes on with it.
+        After a halt, runs go on without the node that was its reason and is still in the middle of its maintenance. It is set
+        aside: it takes no slot and is no longer the first of its kind, until a run goes on with it.
         """
 
         def decide(slots: LeaseState) -> Halt | None:
@@ -350,7 +350,7 @@ class Slots:
         return lease, slots
 
     def _write(self, decide: Callable[[LeaseState], Result]) -> Result:
-        """``decide(slots)`` changes the dict and returns the result; it is called anew when somebody was faster."""
+        """``decide(slots)`` changes the dict and returns the result; it is called again if another run was faster."""
         while True:
             lease, before = self._read()
             after = copy.deepcopy(before)
@@ -372,7 +372,7 @@ class Slots:
         try:
             self._cluster.merge_patch(self._path, {"metadata": metadata})
         except kube_client.NotFound as exc:
-            raise kube_client.Conflict(exc.message)  # deleted in between: begin anew
+            raise kube_client.Conflict(exc.message)  # deleted in between: start over
 
     def _create(self, annotations: Labels) -> None:
         try:
@@ -385,7 +385,7 @@ class Slots:
 
 
 def new_lease(namespace: str, annotations: Labels) -> Object:
-    """The Lease of all runs, as whoever needs it first creates it."""
+    """The Lease of all runs, as the first run that needs it creates it."""
     return {
         "apiVersion": "coordination.k8s.io/v1",
         "kind": "Lease",
@@ -451,7 +451,7 @@ def _short(least: MinAvailable | None, nodes: Callable[[], dict[str, Object]], n
 
 
 def _counted(holders: SlotHolders) -> SlotHolders:
-    """Those that nobody has set aside."""
+    """Those that are not set aside."""
     return {name: holder for name, holder in holders.items() if not holder.get(ASIDE)}
 
 

@@ -38,7 +38,7 @@ class Wedge:
 
 
 def of(node: Object) -> Wedge | None:
-    """The Wedge of a Node, or None. One that somebody made by hand counts as well."""
+    """The Wedge of a Node, or None. One that a user wrote by hand also counts."""
     text = kube_client.annotations(node).get(kube_client.ANNOTATION_WEDGED)
     if text is None:
         return None

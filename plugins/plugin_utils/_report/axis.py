@@ -15,7 +15,7 @@ _INTERVALS = (
     + tuple(number * _MINUTE for number in (1, 2, 5, 10, 15, 30))
     + tuple(number * _HOUR for number in (1, 2, 3, 6, 12))
 )
-# Not strftime's, which depend on the locale of whoever runs Ansible.
+# Not strftime's, which depend on the locale of the user that runs Ansible.
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""How the fleet differs from what it should be, for runs that nobody watches: what is wrong, where, and what to do."""
+"""How the fleet differs from what it should be, for unattended runs: what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _RENDERERS = {
 
 def paths(directory: str, report: Report) -> dict[str, str]:
     """{kind: absolute path} of the files, ``npu-<reason>-<run>.<kind>``; a relative directory is below the working one."""
-    # A run may be named by whoever calls the module; its files stay in the directory.
+    # The caller of the module may name the run; its files must stay in the directory.
     name = re.sub(r"[^A-Za-z0-9._-]", "-", "npu-%s-%s" % (report["reason"], report["run"]))
     return {kind: os.path.join(os.path.abspath(directory), "%s.%s" % (name, kind)) for kind in _RENDERERS}
 

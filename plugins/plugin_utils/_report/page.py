@@ -94,7 +94,7 @@ def _facts(report: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _banners(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What somebody has to do."""
+    """What an administrator has to do."""
     halted, bad = report["halted"], rollout_report.unfinished(report["nodes"])
     if halted:
         yield _banner(

@@ -20,7 +20,7 @@ def table(report: Report) -> list[str]:
     """Aligned lines: heading, a line per node; then why, where something is to be told; then how to approve."""
     nodes = report["nodes"]
     cells = [_COLUMNS] + [_cells(node) for node in nodes]
-    # A column nobody has anything in is not shown.
+    # A column without any value is not shown.
     columns = [number for number in range(len(_COLUMNS)) if number < _TEXTS or any(row[number] != "-" for row in cells[1:])]
     shown = [[row[number] for number in columns] for row in cells]
     lines = data_columns.aligned(shown, right=range(_TEXTS, len(columns)))

@@ -84,7 +84,7 @@ class Row:
         self.check_mode = host["outcome"] == maintenance_outcome.CHECK_MODE
         self.node_name = planned.get("node") or self.name
         self.node = node
-        self.unreadable = None  # why nobody can tell what became of the node
+        self.unreadable = None  # why it is unknown what became of the node
         try:
             record, self.last = self._records(node, run)
         except NpuError as exc:
@@ -274,7 +274,7 @@ _PLAYBOOKS = {maintenance_record.RECOVERY_REASON: "heal"}
 
 
 def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt | None) -> str | None:
-    """The command with which to go on, None when nothing keeps anybody from it and nothing is left."""
+    """The command with which to go on, None when no halt is in effect and no node is left."""
     bad, variables = unfinished(nodes), {}
     if maintenance_halt.is_pause(halted) and maintenance_halt.binds(halted, reason):
         return this_run.in_order([this_run.again("resume"), this_run.again(_PLAYBOOKS.get(reason, reason))])
@@ -328,7 +328,7 @@ def shown_name(node: ReportedNode) -> str:
 
 
 def how_to_go_on(report: Report) -> str:
-    """What is to be said before the command ``go_on``. An option in it says that somebody has seen to the cause."""
+    """The text before the command ``go_on``. An option in it says that the cause was fixed."""
     seen_to = any(name in report["go_on"] for name in ("npu_upgrade_clear_halt", "npu_upgrade_retry"))
     return "After fixing this, continue with:" if seen_to else "To continue:"
 

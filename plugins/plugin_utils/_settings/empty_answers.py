@@ -14,7 +14,7 @@ from typing import Any
 
 
 def is_empty(value: object) -> bool:
-    """Whether somebody who gives this value gives none."""
+    """Whether this value counts as none."""
     return value is None or (isinstance(value, str) and not value.strip())
 
 

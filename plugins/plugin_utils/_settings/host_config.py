@@ -70,7 +70,7 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     spec["driver_package_password"]["no_log"] = True
     spec["firmware_package_password"]["no_log"] = True
     spec["runtime_package_password"]["no_log"] = True
-    # Of the controller, where ~ is somebody's home.
+    # On the controller, where ~ is the home of the user that runs Ansible.
     spec["registry_ca_file"] = {"type": "path"}
     return spec
 

@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Variables that are present without a value, such as ``npu_driver_root:`` in a file of variables.
 
-Such a variable hides the default of its role. Where that is empty as well, or the default is taken for None, it is as if it was
-absent. All others would be the text None in a path or a manifest, or a Python error.
+Such a variable hides the default of its role. If that is also empty, or is used instead of None, it is as if it were absent.
+Any other would be the text None in a path or a manifest, or a Python error.
 """
 
 from __future__ import annotations

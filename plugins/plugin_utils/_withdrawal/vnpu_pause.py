@@ -44,7 +44,7 @@ def pause(
 ) -> list[str]:
     """Take the nodes ``names`` out of the NPU service; returns phrases of what was (or would be) done.
 
-    All or none: if a pod that uses NPUs is there, or comes before the device plugin is gone, everything is given back, and
+    All or none: if a pod uses their NPUs, or starts to before the device plugin is gone, everything is given back, and
     NpuError names it. ``timeout``: seconds until the pods of our components have left.
     """
     _check_free(cluster, names, dra_drivers)

@@ -30,8 +30,8 @@ _CLOCK = Clock()
 _OURS = ("npuops.ascend/", "npu.openfuyao.com/")
 _PEOPLES = ("npuops.ascend/skip", "npuops.ascend/keep-cordoned")
 
-# What MindCluster's device plugin (7.3 to 26.1) writes on its Node and never takes away: names that nobody else writes, and names
-# that people use as well, as Huawei's guide tells them to (servertype=soc, accelerator-type).
+# What MindCluster's device plugin (7.3 to 26.1) writes on its Node and never removes: names that no other client writes, and names
+# that people also use, as Huawei's guide tells them to (servertype=soc, accelerator-type).
 _PLUGINS = (
     "node.kubernetes.io/npu.chip.name",
     "mind-cluster/npu-chip-memory",
@@ -51,7 +51,7 @@ _PLUGINS_OR_PEOPLES = ("servertype", "accelerator-type", "serverIndex", "serverT
 # As the API server calls it: by the name of its program.
 _PLUGIN_MANAGER = "device-plugin"
 
-# It writes this, too. A scheduler would believe in chips that nobody offers.
+# It writes this, too. A scheduler would believe in chips that no node offers.
 _DEVICE_INFO = "/api/v1/namespaces/kube-system/configmaps/mindx-dl-deviceinfo-%s"
 # And noded this, from which clusterd believes in faults of the node.
 _NODE_INFO = "/api/v1/namespaces/%s/configmaps/%s%%s" % (mindcluster_stack.DL_NAMESPACE, mindcluster_stack.NODE_INFO)
@@ -181,7 +181,7 @@ def leaving(
     adopted_from: Mapping[str, list[str]] | None = None,
 ) -> list[Leaving]:
     """A list of Leaving. ``nodes``: by name; ``pods``: Pod objects of the whole cluster; ``by_claim``: namespace/name of those that
-    hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why nobody knows; ``adopted_from``: by node, as
+    hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why that is unknown; ``adopted_from``: by node, as
     _adopt.way_back tells them."""
     users, maybe = npu_users_by_node.by_node(pods, by_claim, unknown)
     return [Leaving(host, nodes, users, maybe, adopted_from or {}) for host in hosts]
@@ -233,7 +233,7 @@ def take_back(
     noded: bool = False,
 ) -> list[str]:
     """Take labels, annotations, conditions and ConfigMaps away; returns phrases of what was (or would be) done.
-    ``device_plugin_labels``: what the device plugin wrote on the nodes goes as well. ``force``: a maintenance that has begun
+    ``device_plugin_labels``: what the device plugin wrote on the nodes goes, too. ``force``: a maintenance that has begun
     meanwhile does not count. ``noded``: it is in the cluster.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each test begins with healthy nodes that nobody works on, and all of them end on the driver that the inventory names."""
+"""Each test begins with healthy nodes without a maintenance. After the last test, they have the driver that the inventory names."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def test_the_smoke_pod_fails(idle, tmp_path):
 
 
 def test_the_host_hangs_and_is_power_cycled(idle):
-    """Nobody tells it to: it comes back on the old driver by itself, and the run understands that."""
+    """No run tells it to go back: it comes back on the old driver by itself, and the run understands that."""
     make_driver(idle, "25.5.6", "hang")
     old = version_of(idle, NODE)
     with (

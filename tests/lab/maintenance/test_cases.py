@@ -205,7 +205,7 @@ def test_two_controllers(idle, team):
 
 
 def test_a_second_controller_comes_later(idle, team):
-    """It must see that somebody is at work, and leave the node alone."""
+    """It must see that the first one is at work, and leave the node alone."""
     version = target(idle, "npu-a")
     team.deploy("slow", node="npu-a", holds=True)
     with watch(idle) as observer, run(idle, "--limit=npu-a", npu_driver_version=version) as one:
@@ -304,7 +304,7 @@ def test_a_node_that_does_not_return(idle):
         node = observer.now()["npu-a"]
         assert node.cordoned and node.record["step"] == "reboot-required"
         assert untouched(observer, "npu-b", "npu-c") == []
-        # Halted means halted: nobody begins with another node.
+        # Halted means halted: no run begins with another node.
         upgrade(idle, "--limit=npu-b", expect=1, npu_driver_version=version, **TAKEOVER)
         assert untouched(observer, "npu-b", "npu-c") == []
         idle.fault("npu-a", "clear")

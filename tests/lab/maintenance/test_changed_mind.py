@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A run that dies, and then somebody who wants something else, or gives up as the documentation says."""
+"""A run dies, and then the user wants something else, or gives up as the documentation says."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def held(team) -> tuple[str, str]:
 
 
 def test_a_claim_is_unprepared_before_its_node_reboots(idle, team):
-    """The plan names who holds it. The plugin, which is evicted as well, leaves last; nothing is left of the claim when the node goes
+    """The plan names who holds it. The plugin, which is also evicted, leaves last; nothing is left of the claim when the node goes
     down, and the workload comes back."""
     pod, claim = held(team)
     assert team.prepared(NODE) == [claim]
@@ -80,7 +80,7 @@ def test_a_claim_that_nobody_would_unprepare(idle, team):
         assert f"the pod {TEAM}/{pod} (Deployment {TEAM}/holder) cannot be evicted: {why}" in text, text
         assert untouched(observer, *NPU_NODES) == []
 
-    # Somebody else evicts it.
+    # A user deletes it.
     idle.kubectl("delete", "pod", pod, "-n", TEAM, "--wait=false")
     idle.wait_for(lambda: ended(idle.pod(pod, TEAM)), PATIENCE, f"no container of {pod} runs", 0.5)
     cluster = kube_client.connect({"kubeconfig": str(idle.controller_kubeconfig)})

@@ -6,7 +6,7 @@
 A maintenance of one node with one pod that has to leave. All mutating calls count, those to the API and those to the host.
 At call k = 1, 2, ... until a run ends without reaching k, the controller is killed before the call reaches its target
 (`kill-before`) and right after it did (`kill-after`), or the API is gone for some time without the call (`dark-before`) or
-after it (`dark-after`). Every other time the node is in somebody else's cordon, which must stay.
+after it (`dark-after`). Every other time the node was cordoned by another client, whose cordon must stay.
 
 What a run of the tests covers is chosen by the environment: tests/support/crash/every_crash.py.
 make test crashes at three calls (dev/test). The table of what was done is in .cache/results/crash.json.

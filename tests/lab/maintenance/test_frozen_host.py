@@ -45,7 +45,7 @@ def test_a_host_that_freezes_before_its_reboot(idle, impatient):
 
 
 def test_a_host_that_freezes_as_it_is_told_to_reboot(idle, impatient):
-    """Nobody knows what it will do when it goes on: it stays cordoned, the rollout is halted, and it boots once whatever that is."""
+    """What it will do when it thaws is unknown: it stays cordoned, the rollout is halted, and it boots once in any case."""
     version = target(idle, NODE, OTHER)
     with watch(idle) as observer:
         with frozen.thawed_at_the_end(idle, NODE) as freeze:

@@ -304,7 +304,7 @@ def test_kinds_that_are_stopped_in_their_own_ways(idle):
 
 @pytest.mark.core
 def test_an_upgrade_with_everything_parked(idle, team, tmp_path):
-    """A budget that would block, and somebody who scales one up meanwhile."""
+    """A budget that would block, and a user who scales a workload up meanwhile."""
     team.fill()
     team.deploy("mine", 1, node=NODE, chips={A2: 1})
     before = team.now()
@@ -406,7 +406,7 @@ def test_nothing_is_parked_while_people_decide(idle, team):
 
 
 def test_a_run_that_cannot_restore_fails(idle, team):
-    """Somebody edited the memory. All else is restored, and the run that comes after the repair is content."""
+    """A user edited the annotation of a parked workload. All others are restored, and the run after the repair succeeds."""
     team.fill()
     before, version = team.now(), version_of(idle, NODE)
     act(idle, "parked")

@@ -54,7 +54,7 @@ def untouched(observer, *nodes: str) -> bool:
 
 
 def lone(team: Team, name: str, node: str, chips: dict | None = None, scratch: bool = False) -> None:
-    """A pod that nobody would make again."""
+    """A pod that no controller would create again."""
     volumes = {"volumes": [{"name": "scratch", "emptyDir": {}}]} if scratch else {}
     team.apply(
         {

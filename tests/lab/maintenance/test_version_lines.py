@@ -89,7 +89,7 @@ def test_a_bad_image_of_the_new_version_line_returns_and_no_node_is_touched(lab,
 
 
 def test_another_version_line_under_load(lab, idle, workload):
-    """There and back; no node is cordoned, no pod loses a chip, and what is there already is not touched again."""
+    """There and back; no node is cordoned, no pod loses a chip, and an installed version line is not touched again."""
     before = workload()
     with watch(lab) as observer:
         for version_line, settings in (("26.1", NEW), ("7.3", OLD)):

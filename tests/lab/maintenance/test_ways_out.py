@@ -24,7 +24,7 @@ SOON = " -e '{npu_upgrade_reboot: {timeout: 10}}'"
 
 
 class Fleet:
-    """The inventory my-fleet of two nodes, in a directory of its own. `broken`: as long as it is there, the new driver fails on NODE."""
+    """The inventory my-fleet of two nodes, in its own directory. `broken`: while this file exists, the new driver fails on NODE."""
 
     def __init__(self, lab, directory) -> None:
         self.lab, self.directory = lab, directory
@@ -156,7 +156,7 @@ def test_try_the_failed_node_again(fleet):
 
 
 def test_go_back(fleet):
-    """On one node, then on all: the first stays back then. The halt remains, so that nobody goes forward again by accident."""
+    """On one node, then on all, which leaves that one unchanged. The halt remains, so that no run upgrades again by accident."""
     fleet.halted_and_upgraded()
     with watch(fleet.lab) as observer:
         fleet.run(documented("roll back one node that has the new driver"))
@@ -207,7 +207,7 @@ def test_finish_the_node_first(middle):
 
 
 def test_go_on_without_the_node(middle):
-    """It stays as it is, and the other one gets the new driver."""
+    """It is not touched, and the other one gets the new driver."""
     with watch(middle.lab) as observer:
         halt_in_the_middle(middle)
         middle.run(middle.ways_out("To continue without it:"))

@@ -253,7 +253,7 @@ class AwxStub:
         return {(self.roles[role][2], self.objects[self.roles[role][0]][self.roles[role][1]]["name"]) for role in held}
 
     def add(self, kind, **fields):
-        """An object that somebody else has made."""
+        """An object that another user has made."""
         return self._create(kind, fields)
 
     # --- the server ---

@@ -69,7 +69,7 @@ class Agenda:
             self._next.pop(fate, None)
 
     def missed(self, done: list[dict]) -> list[tuple[Fate, str]]:
-        """(fate, kind of call) that no crash has been at. With anything but `all` there are none: nobody asked for them."""
+        """(fate, kind of call) that no crash has been at. Empty unless all crashes are wanted (`all`)."""
         hit = {(result["fate"], kind(result["call"])) for result in done if result["reached"]}
         fates = FATES if self.wanted == "all" else ()
         return [(fate, what) for fate in fates for what in self.kinds if (fate.value, what) not in hit]

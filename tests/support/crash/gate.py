@@ -119,7 +119,7 @@ class Gate:
             return number, Answer.GO
 
     def after(self, number: int) -> Answer:
-        """Its answer is there: whether the controller gets it."""
+        """The call was answered: whether the controller gets the answer."""
         with self._lock:
             if self.dead:
                 return Answer.DROP
@@ -241,7 +241,7 @@ class Controller:
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
-            self._process.poll()  # a dead one is gone only when somebody asks
+            self._process.poll()  # a dead child remains a zombie until its parent asks for its status
             assert time.monotonic() < end, f"processes {pids} do not die"
         # One that has given up its environment already may still be about to die.
         self._process.wait(PATIENCE)
@@ -252,7 +252,7 @@ class Controller:
         found = []
         for directory in pathlib.Path("/proc").iterdir():
             if directory.name.isdigit():
-                with contextlib.suppress(OSError):  # it ended meanwhile, or is somebody else's
+                with contextlib.suppress(OSError):  # it ended meanwhile, or belongs to another user
                     if wanted in (directory / "environ").read_bytes().split(b"\0"):
                         found.append(int(directory.name))
         return found

@@ -137,7 +137,7 @@ class World:
         return self.objects[NODES + "/" + name]
 
     def touch(self, name, change):
-        """Somebody else writes the Node, with kubectl if it is a cordon."""
+        """Another client writes the Node, with kubectl if it is a cordon."""
         before, node = self.node(name), copy.deepcopy(self.node(name))
         change(node)
         note_cordon(before, node, "kubectl-cordon", self.clock.now())

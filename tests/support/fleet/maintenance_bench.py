@@ -46,7 +46,7 @@ class Bench:
         self.pods._world = self.world
         self.smoke = smoke
         self.alerts = None  # what says why no maintenance may begin now
-        self.cluster = FakeCluster  # made anew for each controller
+        self.cluster = FakeCluster  # makes one for each controller
         self.said = []
         self.told = []  # the seconds of each line
         self.running = None

@@ -158,7 +158,7 @@ def nothing_due(count):
 
 
 def parked(problem=None):
-    """All nodes got there; of the parked workloads one is what it was, one is somebody else's, one is parked still."""
+    """All nodes got there; of the parked workloads one is restored, one was changed by another client, one is still parked."""
     one, two, three = "deployment ml/bert", "cronjob ml/nightly <b>", "statefulset ml/db"
     left = [{"object": two, "reason": "it was changed", "repair": False}]
     if problem:
@@ -178,7 +178,7 @@ HARMLESS = "<script>alert(1)</script> & \"quoted\" 'text' ]]> red  url(http://x)
 
 
 def hostile():
-    """Every text that somebody else wrote is HOSTILE."""
+    """Every text that another client may have written is HOSTILE."""
     name, versions = "n" + HOSTILE, {"from": {"version": HOSTILE}, "to": {"version": HOSTILE}}
     approval = {"time": HOSTILE, "manager": HOSTILE, "by": HOSTILE, "job": HOSTILE}
     done = upgraded("npu-a", 0, approval=approval, **versions)

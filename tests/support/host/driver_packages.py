@@ -19,7 +19,7 @@ MACHINE = os.uname().machine
 NAME = "Ascend-hdk-910b-npu-driver_25.5.0_linux-%s.run" % MACHINE.replace("_", "-")
 FIRMWARE_NAME = "Ascend-hdk-910b-npu-firmware_7.8.0.7.220.run"
 FIRMWARE_INFO = "Version=7.8.0.7.220\ncompatible_version_drv=[25.0,25.0.],[25.5,25.5.]\n"
-# Whoever runs the package leaves this file.
+# The package creates this file when it is run.
 RAN = Path("/npuops-package-was-run")
 SCRIPT = b'#!/bin/sh\ntouch %s\nfilesizes="%d"\nskip="%d"\nexit 0\n'
 LINES = 5

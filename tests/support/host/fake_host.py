@@ -125,7 +125,7 @@ def add_process(fs, pid, name, *argv, **facts):
 
 @contextlib.contextmanager
 def listening(path):
-    """Somebody listens on the socket ``path``: this very process, whose ID a process of the host has to have then."""
+    """This very process listens on the socket ``path``; a process of the host has to have its ID then."""
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)

@@ -14,7 +14,7 @@ from support.paths import TESTS
 
 
 def output_of(mount, program, cwd="/"):
-    """What ``program`` (Python) prints after ``mount`` (the arguments of that command). Skips where nobody may mount."""
+    """What ``program`` (Python) prints after ``mount`` (the arguments of that command). Skips where mounts are not permitted."""
     code = "import sys; sys.path[:0] = %r\nfrom support import collection\n%s" % ([str(TESTS)], program)
     result = subprocess.run(
         ["unshare", "--mount", "sh", "-c", 'mount "$@" && exec "$PYTHON" -c "$CODE"', "sh", *mount],

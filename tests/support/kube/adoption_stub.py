@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A cluster in which somebody else has deployed a device plugin and an exporter, and install ours beside them."""
+"""A cluster with the device plugin and the exporter of another installation, and ours, which install deployed beside them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def their_exporter():
 
 
 class AdoptionApi(DaemonSetApi):
-    """``fleet`` makes nodes with the labels of somebody else, and a pod on each that uses a chip.
+    """``fleet`` makes nodes with the labels of the other installation, and on each a pod that uses chips.
 
     ``both``: the nodes on which pods of two device plugins have been at once.
     """

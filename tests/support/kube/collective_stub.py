@@ -46,7 +46,7 @@ class CollectiveApi(EvictionApi):
     """``bad``: nodes whose pods fail when they have found the other one; ``apart``: sets of two nodes whose pods do so with each other;
     ``alone``: nodes whose pods succeed at once; ``statuses``: node -> what the status of its pods always is.
 
-    ``created``: the pods in order; ``pairs``: the nodes that were there together; ``most``: pods at the same time.
+    ``created``: the pods in order; ``pairs``: the nodes whose pods worked together; ``most``: pods at the same time.
     """
 
     def __init__(self):

@@ -112,7 +112,7 @@ class DeploymentApi(ApiServer):
             self.put(PODS, {"metadata": item, "spec": copy.deepcopy(template["spec"]), "status": {"phase": "Pending"}})
         available = [pod for pod in mine if _ready(pod) and self.now >= pod["metadata"]["created"] + _AVAILABLE_AFTER]
         others = [pod for pod in pods.values() if pod not in mine]
-        # What does not work goes first, what does once the new one is there.
+        # Old pods that are not ready go first, ready ones once a new pod is available.
         for pod in others:
             if available or not _ready(pod):
                 del self.objects[PODS][pod["metadata"]["name"]]

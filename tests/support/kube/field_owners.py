@@ -9,7 +9,7 @@ import time
 
 
 def note_cordon(before, after, manager, now=None):
-    """``after`` is written by ``manager``: who changes the value owns it, and nobody owns what is not there."""
+    """``after`` is written by ``manager``: the manager that changes the value owns it, and an absent value has no owner."""
     had, has = (bool((item or {}).get("spec", {}).get("unschedulable")) for item in (before, after))
     if had == has:
         return
@@ -20,7 +20,7 @@ def note_cordon(before, after, manager, now=None):
 
 
 def cordon_of(manager, now=None):
-    """The entry of whoever cordoned the Node."""
+    """The entry of the manager that cordoned the Node."""
     return _entry(manager, {"f:spec": {"f:unschedulable": {}}}, now)
 
 
@@ -37,7 +37,7 @@ def note_annotation(before, after, name, manager, now=None):
 
 
 def annotation_of(manager, name, now=None):
-    """The entry of whoever set the annotation."""
+    """The entry of the manager that set the annotation."""
     return _entry(manager, {"f:metadata": {"f:annotations": {"f:" + name: {}}}}, now)
 
 

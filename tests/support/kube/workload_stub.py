@@ -18,7 +18,7 @@ CUSTOM = (
     ("ml.example", "gangs", "Gang", True),
     ("ml.example", "sets", "Set", False),
 )
-# Custom resources that are suspended; the first can be scaled as well.
+# Custom resources that are suspended; the first can also be scaled.
 SUSPENDED = (("kubeflow.org", "pytorchjobs", "PyTorchJob", True), ("ray.io", "rayjobs", "RayJob", False))
 # Of the field: stopped by Commands, by an annotation, and not at all.
 FIELD = (

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""MindCluster as somebody else has set it up on the lab: objects with upstream's names, in upstream's namespaces, talking to the kubelet.
+"""MindCluster as its users set it up, on the lab: objects with upstream's names, in upstream's namespaces, talking to the kubelet.
 
 What must stay upstream's: names, namespaces, labels, selectors, mounts, rights (Ascend/mind-cluster, component/*/build). The images
 are the lab's.

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is on a node before install and must be all that is there after uninstall. `python -m support.lab.leftovers NODE...` writes it down."""
+"""The state of a node before install, which uninstall must restore. `python -m support.lab.leftovers NODE...` writes it down."""
 
 from __future__ import annotations
 

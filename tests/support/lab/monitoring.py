@@ -110,7 +110,7 @@ def _files(lab: Lab, namespace: str) -> dict[str, str]:
         if port and pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]:
             targets.append({"targets": [f"{pod['status']['podIP']}:{port}"], "labels": {"node": pod["spec"]["nodeName"]}})
     assert len(targets) >= 6, targets
-    # Nobody waits minutes here. The times that are recorded are too long by that.
+    # Tests do not wait for minutes. The recorded times, in which each sample stands for a minute, are too long because of that.
     rules = re.sub(r"interval: \d+m", "interval: 2s", re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8")))
     prometheus = {
         "global": {"scrape_interval": "2s", "scrape_timeout": "2s", "evaluation_interval": "2s"},

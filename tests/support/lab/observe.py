@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The observer in a process of its own, for molecule: `python -m support.lab.observe start DIRECTORY VERSION [bare]`, and `end(directory)` in a test.
 
-Starting makes the workloads that are to be disturbed as well, unless bare. VERSION is what the NPU nodes have to end on.
+Unless bare, starting also makes the workloads that are to be disturbed. VERSION is what the NPU nodes have to end on.
 """
 
 from __future__ import annotations

@@ -217,7 +217,7 @@ def problems(timeline: list[Sight], max_parallel: int, reboots: dict[str, int], 
     :param timeline: states in the order of their revisions; the first of a node is how it was before
     :param max_parallel: how many nodes may be out of service at once, 0: any number
     :param reboots: node -> how often it must have rebooted; other nodes: never
-    :param unasked: nodes that somebody else rebooted, too: without intent
+    :param unasked: nodes that were also rebooted by something else, without intent
     """
     result = []
     first = {sight.name: sight for sight in timeline if sight.first and sight.kind == "node"}
@@ -282,7 +282,7 @@ def _moments(timeline: list[Sight]) -> Iterator[tuple[Sight, dict[str, Sight], d
 
 
 def _generations(timeline: list[Sight]) -> list[str]:
-    """A takeover counts up; a generation that falls means that somebody wrote what he had read long ago."""
+    """A takeover counts up; a generation that falls means that a run wrote what it had read long ago."""
     result, last = [], {}
     for sight in timeline:
         if sight.kind == "node" and not sight.gone and (record := sight.record):

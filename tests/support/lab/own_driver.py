@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A host whose driver somebody has installed by Huawei's package, which the collection uses as it is."""
+"""A host whose driver was installed from Huawei's package without this collection, which uses that driver unchanged."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ FENCE = "/var/lib/npuops/maintenance"
 ROOT = "/var/lib/Ascend"
 # Two good releases; an upgrade goes from one to the other, in either direction.
 OTHER = {"25.5.0": "25.5.1", "25.5.1": "25.5.0"}
-# A record is taken over after 90 s without a heartbeat. After a kill nobody is left, so the tests need not wait as long.
+# A record is taken over after 90 s without a heartbeat. After a kill no run is left, so the tests need not wait as long.
 TAKEOVER = {"npu_upgrade_heartbeat_limit": 1}
 
 
@@ -121,7 +121,7 @@ def upgrade(lab: Lab, *arguments: str, expect: int | None = 0, **variables: obje
 
 
 class LabObserver(Observer):
-    """It knows as well how often the hosts had booted when it came: `boots`."""
+    """It also knows how often the hosts had booted when it started: `boots`."""
 
     def __init__(self, lab: Lab) -> None:
         super().__init__(lab.kubeconfig, NAMESPACE)
@@ -199,7 +199,7 @@ def proof(
     if halted:
         told = [line for line in behind if "says halted" in line]
         result += [] if told else ["the rollout is not halted"]
-        # The failed node says so, and those that nobody came to stay due.
+        # The failed node says so, and those that the run did not reach stay due.
         expected = (f"{STATE}=upgrade-failed", f"{STATE}=upgrade-required")
         behind = [line for line in behind if line not in told and not line.endswith(expected)]
     result += behind
@@ -220,7 +220,7 @@ def proof(
 
 
 def reset(lab: Lab) -> None:
-    """Bring every NPU node back to where a test may begin, whatever the last one left: healthy, idle, in nobody's hands."""
+    """Bring every NPU node back to where a test may begin, whatever the last one left: healthy, idle, without a maintenance."""
     for node in NPU_NODES:
         lab.fault(node, "clear")
     labels = [f"{key}-" for key in (STATE, REBOOT_REQUIRED, REQUESTED, "npuops.ascend/skip", "npuops.ascend/keep-cordoned")]

@@ -38,7 +38,7 @@ class Team:
         self.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.name}}, secret)
 
     def remove(self) -> None:
-        """With all that is in it, also pods that nobody has let go."""
+        """With all that is in it, also pods that were not let go."""
         self.lab.kubectl("delete", "namespace", self.name, "--ignore-not-found", "--wait=false")
         if self._held:
             self.lab.kubectl("delete", "pods", "--all", "-n", self.name, "--force", "--grace-period=0", check=False)

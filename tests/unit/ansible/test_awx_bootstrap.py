@@ -55,10 +55,10 @@ FIRST = {
         {"user": "chen.wei", "may": ["install", "upgrade"]},
     ],
 }
-# The same in an organization that is there, so that check mode sees more.
+# The same in an organization that exists, so that check mode sees more.
 THERE = {**FIRST, "npu_awx_organization": "Default"}
-# Another fleet in another organization, with what is there already, and a registry that everybody may read. One role, the last of all
-# that is made, is for a team that is not there.
+# Another fleet in another organization, with existing objects, and a registry that everybody may read. One role, the last of all
+# that are granted, is for a team that does not exist.
 SECOND = {
     "npu_awx_prefix": "Lab ",
     "npu_awx_organization": "Team B",
@@ -136,7 +136,7 @@ def flat(text):
 def scene(tmp_path_factory):
     """Two fleets are set up; the team changes what is its own; the first is set up again.
 
-    Then somebody changes a template, and the first is looked at in check mode with a label that is not there yet.
+    Then a user changes a template, and the first is looked at in check mode with a label that does not exist yet.
     """
     with AwxStub(PLAYBOOKS, organizations=("Default", "Team B")) as awx:
         team = awx.one("organizations", "Team B")["id"]
@@ -183,7 +183,7 @@ def awx():
         yield stub
 
 
-# --- what is there after the first run ---
+# --- what exists after the first run ---
 
 
 def test_all_of_it_is_there(scene):
@@ -394,7 +394,7 @@ FAILED, CANCELLED = "failed", "canceled"
     ],
 )
 def test_how_the_workflow_ends(results, asked, failed):
-    """A rollback that failed is no success, and a job that somebody cancelled no reason to go back."""
+    """A rollback that failed is no success, and a job that a user cancelled is no reason to roll back."""
     nodes = {name: {kind: [] for kind in ("success", "failure", "always")} for name in set(TEMPLATES) | set(APPROVALS)}
     for entry in VARIABLES["__npu_awx_workflow_nodes"]:
         nodes[entry["identifier"]].update({kind: entry[kind] for kind in ("success", "failure", "always") if kind in entry})
@@ -435,7 +435,7 @@ SEE = {("read", name) for name in SURVEYS}
     ],
 )
 def test_roles(scene, name, actors, more):
-    """An approver has to read what the plan says. Nobody launches a step of the rollout by itself: its approvals come before it."""
+    """An approver has to read what the plan says. No role may launch a single step of the rollout: its approvals come before it."""
     assert held(scene, name, actors) == SEE | more
 
 

@@ -158,7 +158,7 @@ def test_a_host_that_is_lost_in_a_hook(tmp_path):
 
 @pytest.mark.parametrize(("reason", "intended", "runs"), [("upgrade", False, 1), ("upgrade", True, 0), ("rollback", False, 0)])
 def test_the_os_is_updated_before_the_reboot_of_an_upgrade_only(tmp_path, reason, intended, runs):
-    """Not once more by a run that continues: its host may be in the new OS already."""
+    """Not again by a run that continues: its host may already run the new OS."""
     tasks = tmp_path / "os.yml"
     tasks.write_text(json.dumps([{"ansible.builtin.debug": {"msg": "<<update>>"}}]), encoding="utf-8")
     drained = {"outcome": "under-way", "intended": intended}

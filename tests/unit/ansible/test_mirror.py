@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""playbooks/mirror.yml as somebody runs it who carries images to a site without Internet. Only the hosts' facts are made up."""
+"""playbooks/mirror.yml as run by a user who carries images to a site without Internet. Only the hosts' facts are made up."""
 
 from __future__ import annotations
 

@@ -154,13 +154,13 @@ def test_constructed_options(inventory, api):
     assert plain == {"a": {"zone": "z-1", "ansible_host": "proxy.example.com"}, "b": {"ansible_host": "proxy.example.com"}}
     assert (groups["cordoned"], groups["ready"]) == (["b"], ["a", "b"])
     assert (groups["zone_z_1"], groups["team_b"], groups["v1_34_4"]) == (["a"], ["a"], ["a", "b"])
-    # What b does not have is an error once somebody wants it to be one.
+    # What b does not have is an error only if the user wants it to be one.
     assert "Could not set zone for host b" in inventory.refused(strict=True, **options)
 
 
 @pytest.mark.parametrize("form", range(len(hostile.templates(""))))
 def test_what_the_cluster_says_is_never_a_template(inventory, api, form):
-    """Whoever may annotate a node must not run anything on the controller."""
+    """A client that may annotate a node must not run anything on the controller."""
     canary = inventory.directory / "trapped"
     trap = hostile.templates(canary)[form]
     item = at(

@@ -4,7 +4,7 @@
 """What a cluster and its hosts say is shown and never evaluated: the playbooks themselves, with an API server and hosts that
 try to run something on the controller.
 
-A host that somebody has taken over answers a module with whatever he likes: here its Python is a script that prints it.
+A host that an attacker has taken over may answer a module with anything: here its Python is a script that prints it.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def test_it_has_the_newest_releases_and_their_end():
     rows = {line.split(" | ")[0].lstrip("| "): line for line in text.splitlines() if line.startswith("| ")}
     assert "| 1.24 or newer | 1.34 to 1.37 | 1.17 to 1.34 |" in rows["Kubernetes"] and "1.37: 2027-10-28" in rows["Kubernetes"]
     assert "| 1.7 or newer | 1.7 to 2.4 | 1.4 to 2.1 |" in rows["containerd"] and "2.4: 2027-05-16" in rows["containerd"]
-    assert "1.33" not in rows["Kubernetes"]  # nobody tests it
+    assert "1.33" not in rows["Kubernetes"]  # not tested
 
 
 def test_it_has_what_the_controller_is_tested_with():

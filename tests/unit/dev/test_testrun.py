@@ -425,7 +425,7 @@ def test_a_signal_ends_all_of_it(checkout, signum, background):
 
 
 def test_the_terminal_goes(checkout):
-    """Its end is a signal, and nobody reads any more."""
+    """Its end is a signal, and the output is not read any more."""
     checkout.does("molecule-default", HANGS)
     # These tests may run under nohup.
     process = checkout.start(preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL))

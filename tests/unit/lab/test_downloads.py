@@ -248,7 +248,7 @@ def test_no_such_version(site, target, step, capsys):
 
 
 def test_unreachable(target, step, capsys, monkeypatch):
-    with socket.socket() as taken:  # a port on which nobody listens
+    with socket.socket() as taken:  # a port on which no process listens
         taken.bind(("127.0.0.1", 0))
         monkeypatch.setenv("NPU_LAB_DOWNLOADS", f"http://127.0.0.1:{taken.getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")

@@ -87,7 +87,7 @@ def test_a_lab_of_an_older_checkout_is_not_half_changed(chosen):
 
 @pytest.mark.parametrize("release", versions.releases(), ids=lambda release: release.name)
 def test_each_release_has_its_module(release):
-    """Red when somebody changes a version and does not run lab/go/update."""
+    """Fails when a version was changed without running lab/go/update."""
     text = (LAB_SOURCE / "go" / release.name / "go.mod").read_text(encoding="utf-8")
     name = "k8s.io/kubernetes" if release.project == "kubernetes" else r"github.com/containerd/containerd(?:/v2)?"
     assert re.search(

@@ -70,7 +70,7 @@ def needed(names):
 
 @pytest.mark.parametrize("name", ["npu_facts", "npu_validate", "npu_cdi_spec", "npu_driver", "containerd_cdi"])
 def test_what_runs_on_every_host_reads_no_packages(name):
-    """Each run compiles it on each host. Packages need compressions as well, which a small Python does not have."""
+    """Each run compiles it on each host. Packages also need compressions, which a small Python does not have."""
     assert "module_utils/_run_package/makeself" not in needed(["modules/" + name])
 
 

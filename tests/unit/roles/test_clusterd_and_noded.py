@@ -198,7 +198,7 @@ def test_noded_writes_reports_of_slow_nodes_and_nothing_else():
     report = variables["isReport"]
     for namespace in ("kube-system", "mindx-dl", "cluster-system", "npu-operator"):
         assert f"'{namespace}'" in report.partition("&&")[0]
-    # Of what is written, and of what was there: no ConfigMap of an application becomes a report.
+    # Of the new object, and of the old one: no ConfigMap of an application becomes a report.
     assert report.count("== {'fd-ol-slow-node': 'true'}") == 2 and "oldObject.metadata.labels" in report
     assert "object.data.all(key, key == variables.reports[prefix])" in report and "!has(object.binaryData)" in report
     (validation,) = policy["validations"]

@@ -36,7 +36,7 @@ MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
 CLUSTERD_AND_NODED = MANIFEST.with_name("controller-access-clusterd.yml")
 VOLCANOS = MANIFEST.with_name("controller-access-volcano.yml")
 MORE = {"volcano": VOLCANOS, "ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
-# And for the DaemonSets of somebody else.
+# And for the DaemonSets of another installation.
 ADOPT = MANIFEST.with_name("controller-access-adopt.yml")
 PLURALS = {
     "NetworkPolicy": "networkpolicies",
@@ -183,7 +183,7 @@ def test_preflight_and_plan_are_content(granted):
 
 @pytest.mark.parametrize("component", mindcluster_stack.COMPONENTS, ids=lambda component: component.part)
 def test_preflight_names_what_an_optional_component_needs(granted, component):
-    """Whoever has only the rights of all others is told what is missing."""
+    """A user who has only the rights for all other components is told what is missing."""
     granted_more = Granted(MANIFEST, MORE[component.part])
     asked = stack_checks.permissions(NAMESPACE, True, stack_checks.Found(component, crds=tuple(crd.name for crd in component.crds)))
     for kind, group, namespace, name in made(optional(component.part)):
@@ -202,7 +202,7 @@ def test_preflight_names_what_an_optional_component_needs(granted, component):
     [((MANIFEST,), TEMPLATES), *(((MANIFEST, manifest), optional(part)) for part, manifest in MORE.items())],
 )
 def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
-    """Nobody may grant what he has not got."""
+    """A user may grant only the rights that the user has."""
     granted = Granted(*manifests)
     for role, template, variables in templates:
         for item in render_all(role, template, variables):

@@ -333,7 +333,7 @@ def goes_on_waiting(process, tmp_path):
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_nothing_starts_before_the_driver_of_this_boot(start, tmp_path, component):
-    """The container of the component is made after that, with the device nodes; nothing ends, and nobody pauses."""
+    """The container of the component is made after that, with the device nodes; nothing ends, and the kubelet does not pause."""
     (tmp_path / "boot_id").write_text("boot-2\n", encoding="utf-8")
     process = start(component, "initContainers")
     assert process.stdout.readline().startswith("Waiting for the driver of this host: ")
@@ -349,7 +349,7 @@ def test_nothing_starts_before_the_driver_of_this_boot(start, tmp_path, componen
 
 @pytest.mark.parametrize("component", COMPONENTS)
 def test_one_that_starts_while_the_driver_is_suspended_waits_without_ending(start, tmp_path, component):
-    """The kubelet starts it anew without the container before it, and pauses longer each time that it ends."""
+    """The kubelet restarts it without the init container, and pauses longer each time that it ends."""
     (tmp_path / "kubelet.sock").touch()
     process = start(component)
     assert process.stdout.readline().startswith("Waiting for the driver of this host: ")

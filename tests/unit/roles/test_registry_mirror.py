@@ -52,7 +52,7 @@ def test_each_container_comes_from_the_mirror(template, mirror):
 
 
 def tasks(found):
-    """All tasks of a playbook or a task file, those in blocks as well."""
+    """All tasks of a playbook or a task file, also those in blocks."""
     for item in found or []:
         yield item
         for key in ("tasks", "pre_tasks", "post_tasks", "block", "rescue", "always"):

@@ -61,7 +61,7 @@ def test_what_happens_is_seen():
 
 
 def test_nothing_is_the_same_everywhere():
-    """What every schedule has alike is where nobody looks."""
+    """What is the same in every schedule is never tested with another value."""
     drawn = [make(seed) for seed in range(400)]
     runs = [run for schedule in drawn for run in schedule.runs]
     assert {run.newer for run in runs} == {run.jobs for run in runs} == {True, False}

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The observer finds what it is there to find. It is silent on a good rollout, so each fault is shown to it once."""
+"""The observer finds what it has to find. It is silent on a good rollout, so each fault is shown to it once."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def test_a_user_who_may_only_look(api):
 
 
 def test_a_halt_meanwhile(api):
-    """After the drivers: a node failed, and the rollout is halted until somebody looks."""
+    """After the drivers: a node failed, and the rollout is halted until an administrator looks."""
     halted = {"who": "r1", "why": "b burns.", "when": "2026-11-21T12:00:00Z", "reason": "upgrade"}
     lease = {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": json.dumps({"halted": halted})}}
     api.put(LEASES, {"metadata": lease})

@@ -69,7 +69,7 @@ def test_a_watch_needs_a_pause(wedged):
 
 
 def test_a_watch_whose_credentials_are_refused_ends(wedged):
-    """As a task: the play fails, visibly, and systemd starts it anew."""
+    """As a task: the play fails, visibly, and systemd restarts it."""
     wedged.tokens = {"token"}
 
     def revoke(line):

@@ -77,7 +77,7 @@ def writes(registry):
 
 
 def is_there(registry, repository, tag, digest):
-    """Whether the name stands for that image there, and everything that belongs to it is there."""
+    """Whether the name stands for that image in the registry, and everything that belongs to it exists."""
     content, _type = registry.manifests[(repository, tag)]
     assert registry_server.sha256(content) == digest
     source = [stored for (name, key), (stored, _kind) in registry.manifests.items() if name == repository]
@@ -161,10 +161,10 @@ def test_signatures_come_along(save, load, outside, inside, images):
     loaded = load()
     for (repository, digest), signature in signed.items():
         assert is_there(inside, "site/" + repository, digest.replace(":", "-") + ".sig", signature)
-        # Nobody who requires signatures sees the image without them.
+        # A client that requires signatures never sees the image without them.
         order = [one["digest"] for one in loaded["images"]]
         assert order.index(signature) < order.index(digest)
-    # The site signs one as well: that is not lost. What is signed outside once more comes along to the other one.
+    # The site also signs the first one: its signature is not lost. The second one gets its new signature from outside.
     (first, first_digest), (second, second_digest) = list(signed)
     theirs = stored_images.put_signature(inside, "site/" + first, first_digest, "by the site")
     stored_images.put_signature(outside, first, first_digest, "by us", "again")
@@ -395,7 +395,7 @@ def test_more_manifests_than_memory(save, load, inside, monkeypatch):
 
 
 def test_signatures_that_are_an_index(save, load, outside, inside, images):
-    """Nobody has checked the layers of an index."""
+    """The layers of an index have not been checked."""
     name, digest = next(iter(images.items()))
     repository = name.partition("/")[2].partition(":")[0]
     stored_images.put_signature(outside, repository, digest, "by us")

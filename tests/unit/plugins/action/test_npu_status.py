@@ -56,7 +56,7 @@ def test_a_lease_that_cannot_be_read_does_not_hide_the_fleet(api):
     lease(api, "[")
     result = status(api)
     assert result["halted"] is None and any("Whether rollouts are halted is unknown" in line for line in result["table"])
-    # For a run that nobody watches, it is one more thing to repair.
+    # For a run that no user watches, it is one more thing to repair.
     assert result["drift"][0].startswith("Whether rollouts are halted is unknown. ") and len(result["drift"]) == 2
 
 

@@ -72,7 +72,7 @@ def test_pods_that_hold_npus_by_a_claim_use_them(api):
 
 
 def test_pods_that_may_hold_npus_by_a_claim(api):
-    """Of which nobody may tell whose devices they hold."""
+    """The user may not list the claims, so whose devices they are is unknown."""
     api.put(PODS, holding(pod("job", node="node-a"), "mine"), holding(pod("web", node="node-b"), "net"))
     api.put(CLAIMS, claim("mine"))
     forbidden = 'User "x" cannot list resource "resourceclaims" in API group "resource.k8s.io" at the cluster scope'
@@ -88,7 +88,7 @@ def test_pods_that_may_hold_npus_by_a_claim(api):
 
 
 def test_a_node_that_was_adopted_is_given_back_first(api):
-    """Otherwise the DaemonSet that adoption has set aside would run nowhere for ever, and nobody would know."""
+    """Otherwise the DaemonSet that adoption has set aside would run nowhere for ever, unnoticed."""
     theirs = their_plugin()
     theirs["metadata"].update(namespace="kube-system", uid="u", resourceVersion="1", generation=1)
     aside = left_daemonset.holding(theirs, left_daemonset.ASIDE)

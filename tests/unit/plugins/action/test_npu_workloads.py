@@ -281,7 +281,7 @@ def test_check_mode(api, act):
     assert not act(api)["changed"]
 
 
-# --- somebody comes between ---
+# --- another client interferes ---
 
 
 def test_a_second_run_parks_what_is_not_and_forgets_nothing(api):
@@ -324,7 +324,7 @@ def test_changed_to_what_it_was(api):
 
 @pytest.mark.parametrize("state", ["parked", "restored"])
 def test_a_lost_race(api, state):
-    """Somebody writes between reading and writing: it is judged again."""
+    """Another client writes between reading and writing: it is judged again."""
     api.add(made("Deployment", replicas=3))
     if state == "restored":
         park(api)

@@ -274,7 +274,7 @@ def test_a_declared_kind_is_restored_by_a_run_that_does_not_know_it(api, declara
 
 
 def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
-    """Otherwise nobody could restore that any more."""
+    """Otherwise no run could restore that any more."""
     api.add(made("Set"), made("Pod", owner=("Set", "x")))
     before = api.everything()
 
@@ -287,7 +287,7 @@ def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
     ):
         park(api, run="run-2", settings=settings("ml.example/halt"))
     assert len(restore(api, run="run-2", settings=settings("ml.example/halt"))["restored"]) == 1 and api.everything() == before
-    # What is remembered, and no longer parked, is in nobody's way.
+    # What is remembered, and no longer parked, does not block a run.
     park(api, settings=settings("ml.example/stop"))
     api.get("Set")["metadata"].update(labels={"team": "t"}, annotations={})
     assert len(park(api, run="run-2", settings=settings("ml.example/halt"))["parked"]) == 1
@@ -295,7 +295,7 @@ def test_a_declaration_that_changes_while_something_is_parked_by_it(api):
 
 @pytest.mark.parametrize(("count", "value"), [(50, True), (40, "\u00fc" * 256)])
 def test_more_kinds_than_could_be_read_again_are_not_remembered(api, count, value):
-    """Of runs that died, each with other declarations: nobody could restore what they have parked."""
+    """Of runs that died, each with other declarations: no run could restore what they have parked."""
     api.add(made("Set"), made("Pod", owner=("Set", "x")))
     before = api.everything()
     others = [{"group": "ml.example", "kind": "Of%d" % number, "field": "spec.off", "value": value} for number in range(count)]

@@ -131,7 +131,7 @@ def test_our_python_is_missing():
     ([], "it is a list, not an object"),
 ])  # fmt: skip
 def test_facts_that_are_none(facts, why):
-    """Of this host; what they would do to the verdicts on all the others, nobody wants to know."""
+    """Of this host; they must not affect the verdicts on all the others."""
     host = one({"__npu_facts": {"npu": facts}})
     assert host["facts"] is None and why in host["error"] and "Check that its address belongs to the right host" in host["error"]
 

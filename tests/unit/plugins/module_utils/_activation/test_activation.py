@@ -130,7 +130,7 @@ def test_plan_for_a_release_that_is_not_staged_yet(npu_host):
 
 
 def test_plan_for_a_release_without_a_name(npu_host):
-    """In check mode the image is not pulled, so nobody knows the version in it."""
+    """In check mode the image is not pulled, so the version in it is unknown."""
     made = activation(npu_host, None, accept_absent=True)
     assert "point driver to a release that is not staged yet" in made.plan()
     with pytest.raises(NpuError, match="release is not set"):

@@ -373,7 +373,7 @@ def test_what_only_has_a_chips_name_holds_nobody_up(npu_host, make):
 
 
 def test_a_chip_is_known_by_its_number(npu_host):
-    """In a container it may be called otherwise. And its node may be gone, while somebody has it open."""
+    """In a container it may have another name. And its device node may have been removed while a process has it open."""
     node(npu_host, "davinci3", CHIP + 3)
     node(npu_host, "npu", CHIP + 3)
     node(npu_host, "davinci5 (deleted)", CHIP + 5)
@@ -401,7 +401,7 @@ def test_a_command_cannot_move_the_cursor(npu_host):
 
 
 def test_own_open_files_are_read_from_the_real_proc(tmp_path):
-    """The kernel's own /proc; the device is a file, so only that nothing fails and nobody holds one can be seen."""
+    """The kernel's own /proc. Without a device, the test can only show that nothing fails and that no holder is unknown."""
     assert [entry for entry in trial_boot.holders() if entry["command"] == "unknown"] == []
 
 
@@ -600,7 +600,7 @@ def test_power_cut_while_the_reboot_is_prepared(tmp_path, environment):
         if reboots(host) and seen["generation"] != 7:
             queued_without_fence.append((when, cut_at))
         if seen["driver"] == host.new:
-            # A trial that nobody wanted yet would not be of this generation.
+            # A trial that was not requested yet would not be of this generation.
             assert seen["trial"] == {"generation": 7, "release": host.new, "boot_id": "boot-2"}
         finish(host, host.new, 7)
         assert host.links() == {"driver": host.new, "good": host.new, "previous": host.old}

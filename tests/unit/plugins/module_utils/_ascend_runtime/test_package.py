@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Packages of the Ascend Docker Runtime, as Huawei makes them and as nobody should: read, never run."""
+"""Packages of the Ascend Docker Runtime, as Huawei makes them and malformed ones: read, never run."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_table_that_breaks_off_is_not_taken(keep):
     if keep == 8:
         assert len(chips_npu_smi.parse_info(text)["chips"]) == 1
     elif keep == 6:
-        # The heading alone: no chips. Whoever asks compares the number.
+        # The heading alone: no chips. The caller compares the number.
         assert chips_npu_smi.parse_info(text)["chips"] == []
     elif keep == 5:
         assert chips_npu_smi.parse_info(text)["chips"] == []
@@ -257,7 +257,7 @@ def test_no_second_one_beside_one_that_cannot_be_killed(smi, host):
 
 @pytest.mark.parametrize("signed", [True, False])
 def test_one_that_is_at_work_is_no_verdict(smi, host, signed):
-    """Our own playbooks call npu-smi as well, and a slow one takes its time: it hangs when its time is over, not before."""
+    """Our own playbooks also call npu-smi, and a slow one takes its time: it hangs when its time is over, not before."""
     smi.info()
     smi = npu_smi(host, lock_wait=0.2)
     host.forget_calls()
@@ -293,7 +293,7 @@ def test_the_lock_says_since_when_and_for_how_long(smi, host):
 
 
 def test_the_program_inherits_the_lock(smi, host):
-    """What is left of it keeps the next one out, also when nobody waits for it any more."""
+    """A process that it leaves behind keeps the next one out, also when no caller waits for it any more."""
     host.program(host.root + "/driver/tools/npu-smi", "#!/bin/sh\nsleep 3000 &\necho $!\n")
     left = int(smi.run("info"))
     try:

@@ -103,7 +103,7 @@ def test_no_chips(host):
 
 
 def test_a_machine_that_cannot_look_is_none_without_chips(tmp_path):
-    """Nothing was read, and so nothing is known: nobody misses a chip that nobody counted."""
+    """Nothing was read, and so nothing is known: a chip that was not counted would not be missed."""
     function = tmp_path / "0000:01:00.0"
     function.mkdir()
     (function / "vendor").write_text("0x19e5\n")

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""CDI specs that somebody else wrote, and the status that a container runtime answers."""
+"""CDI specs that another program wrote, and the status that a container runtime answers."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def test_containers_and_docker_have_their_own(host):
 
 
 def test_behind_a_proxy_or_without_an_answer_it_is_the_units(host):
-    """Also with a socket that nobody answers on: what hangs is still the one."""
+    """Also with a socket that does not answer: a containerd that hangs is still the one."""
     host.program("/usr/bin/containerd", "")
     host.process(12, "containerd", "/usr/bin/containerd")
     pathlib.Path(os.environ["FAKE"], "show").write_text("MainPID=12\nId=containerd.service\n\nMainPID=0\n")
@@ -221,7 +221,7 @@ def test_a_persons_file_is_not_generated(main, kind, path, text):
 
 @pytest.mark.parametrize("path", ["/run/k0s/containerd-cri.toml", "/etc/containerd/conf.d/site.toml"])
 def test_a_generated_drop_in_of_a_persons_file_is_left_alone(path):
-    """As with a k0s file that somebody made his own: the one it imports is written anew at each start."""
+    """As with a k0s file that an administrator has taken over: the one it imports is still generated at each start."""
     text = None if path.startswith("/run") else "#DO NOT EDIT\n"
     reason = generated.reason(containerd_runtime.Daemon(1, "x", MAIN, True, None, None), path, text)
     assert reason.startswith(path) and MAIN not in reason
@@ -335,7 +335,7 @@ def test_cri_that_does_not_answer_beforehand(tmp_path, host, monkeypatch):
 
 
 def test_an_import_that_is_no_plain_file(tmp_path, host, monkeypatch):
-    """Nobody ever writes into that pipe."""
+    """No process ever writes into that pipe."""
     fake = Fake(tmp_path, host, monkeypatch, 'version = 2\nimports = ["pipe"]\n')
     os.mkfifo(str(fake.config.with_name("pipe")))
     with pytest.raises(NpuError, match="nothing was changed: .*/pipe is not a regular file"):

@@ -118,7 +118,7 @@ class Node:
 
 
 class K3s(Node):
-    """Go templates, as far as they matter here: a template that is there is used, and may include the base template."""
+    """Go templates, as far as they matter here: a template that exists is used, and may include the base template."""
 
     kind = "k3s"
     unit = "k3s-agent.service"
@@ -226,7 +226,7 @@ def test_on_again_and_off(make, kind):
     assert changed and reason == "CDI is disabled in %s" % node.config
     assert node.loaded and [unit for unit, timeout in node.restarts] == [node.unit]
 
-    # It lasts: the distribution generates the file anew.
+    # It lasts: the distribution generates the file again.
     node.restart(node.daemon(), None, 1)
     assert node.loaded
     count = len(node.restarts)

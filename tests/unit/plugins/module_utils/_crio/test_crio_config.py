@@ -56,7 +56,7 @@ def test_the_last_file_wins_as_a_whole(etc):
 
 
 def test_every_file_counts_in_the_order_of_names(etc):
-    """Whatever its name: an editor's copy as well. Go walks a directory in the place of its name, and sorts bytes."""
+    """Whatever its name: also an editor's copy. Go walks a directory in the place of its name, and sorts bytes."""
     names = [".hidden", "10-crio.conf", "20.d/a.conf", "20.d/b/c", "20.e", "Z.conf", "a.conf", "a.conf.rpmsave", "ä.conf"]
     for name in names:
         etc.sets("/etc/crio/crio.conf.d/" + name, "/" + name)

@@ -300,8 +300,8 @@ status=$?
 exit "$status"
 """
 
-# The links before; what driver may name when the boot after the cut went through undisturbed; and once more after a
-# further boot, when nobody confirmed anything.
+# The links before; what driver may name when the boot after the cut went through undisturbed; and what it may name after
+# a further boot, when nothing was confirmed.
 CUT_CASES = {
     "trial": ({"driver": "a", "good": "a", "next": "b"}, "ab", "a"),
     "trial over an empty directory": ({"driver": None, "good": "a", "next": "b"}, "ab", "a"),
@@ -606,7 +606,7 @@ def test_no_second_npu_smi_beside_one_that_hangs(ready_host):
 
 @contextlib.contextmanager
 def holding(path):
-    """Somebody holds the lock on ``path`` who could open it for reading."""
+    """Another process, which could open ``path`` for reading, holds the lock on it."""
     with subprocess.Popen(["flock", "--shared", "--no-fork", path, "sleep", "60"]) as holder:
         try:
             while subprocess.run(["flock", "-n", path, "true"], check=False).returncode == 0:
@@ -620,7 +620,7 @@ def holding(path):
 @pytest.mark.parametrize("shell", SHELLS, ids=lambda shell: shell[0])
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o660, 0o606])
 def test_a_lock_that_others_can_open_is_nobodys(ready_host, shell, mode):
-    """Whoever opens it, were it only for reading, could hold it for ever, and the node would look wedged."""
+    """Any process that opens it, even if only for reading, could hold it for ever, and the node would look wedged."""
     ready_host.write("run/npuops/npu-smi.lock", "")
     lock = os.path.join(ready_host.fs, "run/npuops/npu-smi.lock")
     os.chmod(lock, mode)

@@ -66,7 +66,7 @@ def test_symbols_of_another_build_of_the_kernel(tmp_path):
     ],
 )
 def test_modules_for_another_release_of_the_same_kabi(tmp_path, change, exported, flags, why):
-    """The kernel ignores the release of a module with symbol versions. The driver's modules need symbols of each other as well."""
+    """The kernel ignores the release of a module with symbol versions. The driver's modules also need symbols of each other."""
     kinds = {
         "asdrv_pbl": {"versions": {"module_layout": 1, "_printk": 2}, "exports": ["pbl_get"]},
         "drv_pcie_host": {"versions": {"module_layout": 1, "pbl_get": 7}},

@@ -422,7 +422,7 @@ def test_a_bad_image_leaves_nothing_behind(host, basic, tmp_path, bad):
     with pytest.raises(NpuError, match=bad.text):
         host.stage(basic, **bad.more)
     assert host.stager(basic).layout.releases() == []
-    # The half copy is removed by whoever holds the lock next.
+    # The next run that holds the lock removes the incomplete copy.
     with host.stager(basic).layout.lock():
         pass
     assert host.is_clean()
@@ -470,7 +470,7 @@ def test_a_rebuilt_kernel_with_the_same_release_is_named_before_its_boot(host, b
 
 
 def test_an_image_for_another_release_of_the_same_kabi(host, basic, tmp_path, export):
-    """An image names one kernel; hosts with that of a later update, whose symbol versions are the same, use it as well."""
+    """An image names one kernel; hosts with that of a later update, whose symbol versions are the same, also use it."""
     sibling = "6.6.0-132.0.0.111.oe2403sp3.x86_64"
     publish(basic, tmp_path, kernel=sibling, versions=VERSIONS, annotations={"npuops.ascend/kernel": sibling})
     with pytest.raises(NpuError, match="was built for kernel %s, not for" % sibling):

@@ -258,7 +258,7 @@ def test_a_program_that_others_can_change_is_not_replaced_by_dockers(machine):
 
 
 def test_what_was_left_of_another_does_not_count(machine):
-    """k3s was here before: its files and a socket that nobody listens on are left."""
+    """k3s was installed before: its files, and a socket on which no process listens, are left."""
     machine.add("k0s")
     left = pathlib.Path(machine.fs, "run/k3s/containerd/containerd.sock")
     left.parent.mkdir(parents=True)

@@ -50,7 +50,7 @@ time.sleep(600)
 
 
 class Machine:
-    """Processes of this machine, with a home directory of somebody and a directory of root's."""
+    """Processes of this machine, with the home directory of a user and a directory of root's."""
 
     def __init__(self, directory):
         self.home = os.path.join(directory, "home")
@@ -193,7 +193,7 @@ def test_a_containers_process_is_not_the_hosts(machine, prefix, arguments, words
 
 
 def test_a_program_that_a_user_can_change_is_not_run(machine):
-    """Root started it once, from a place that is somebody else's."""
+    """Root started it once, from a directory that belongs to another user."""
     machine.listen(directory=machine.home)
     facts, daemon, refusal = look()
     assert (facts["version"], daemon) == (None, None)
@@ -209,7 +209,7 @@ def test_a_program_that_everybody_can_write_is_not_run(machine, mode):
 
 
 def test_a_ctr_that_a_user_can_change_is_not_run(machine, monkeypatch):
-    """It is on the PATH where somebody became root with his own."""
+    """It is on the PATH that a user kept when becoming root."""
     shutil.copy("/bin/sh", os.path.join(machine.home, "ctr"))
     monkeypatch.setenv("PATH", machine.home)
     monkeypatch.setattr(image_ctr, "_CTR_PATHS", ())

@@ -280,7 +280,7 @@ def test_redirects_in_a_circle():
 
 
 def test_no_redirect_leaves_tls(monkeypatch):
-    """Manifests by tag have no digest to be checked with, so whoever is in between could replace them."""
+    """Manifests by tag have no digest to be checked with, so an attacker in between could replace them."""
     from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_http
 
     with pytest.raises(registry_http.Refused, match="r.example, which is not encrypted"):

@@ -242,7 +242,7 @@ def test_a_registry_that_limits_the_rate_is_waited_for(basic, pauses):
     with pytest.raises(RegistryUnreachable, match="limits the rate"):
         asker.resolve(REPOSITORY, TAG)
     assert pauses == [2, 4, 8, 16, 32, 64, 128]
-    # Not once more for each of many images.
+    # Not again for each of many images.
     with pytest.raises(RegistryUnreachable, match="limits the rate"):
         asker.resolve(REPOSITORY, "other")
     assert sum(pauses) <= 300

@@ -432,7 +432,7 @@ def test_spec_with_a_mount_that_is_gone(host):
 
 
 def test_spec_of_another_tree(host):
-    """Somebody else's spec: containers would get the libraries of another driver."""
+    """A spec that another program wrote: containers would get the libraries of another driver."""
     host.write("opt/driver/version.info", "Version=24.1.0\n")
     path = host.root / "etc/cdi/huawei.com-npu.json"
     path.write_text(path.read_text().replace('"/var/lib/Ascend/driver"', '"/opt/driver"'))
@@ -557,7 +557,7 @@ def test_a_socket_of_cri_o_that_is_not_safe(host, crio_machine):
 
 
 def test_preinstalled_has_no_releases(host):
-    """The same tree, used as it is: no links are expected."""
+    """The same tree, used where it was installed: no links are expected."""
     tree = host.root / "usr/local/Ascend/driver"
     tree.parent.mkdir(parents=True)
     (host.root / "var/lib/Ascend/releases" / RELEASE / "driver").rename(tree)

@@ -100,7 +100,7 @@ def test_who_uses_a_chip_that_changes(host, smi, chip, group, problem):
 
 
 def test_a_record_of_an_interrupted_change_is_one(host):
-    """Whoever removes everything has something to do, also if no virtual NPU is to be left."""
+    """A run that removes everything has something to do, even if the host is to have no virtual NPU."""
 
     def told_of_the_record():
         facts = host_facts.gather(fs=str(host))

@@ -144,7 +144,7 @@ def test_the_way_back_leaves_the_daemonsets_as_they_were(api):
 @pytest.mark.parametrize("back", [False, True])
 @pytest.mark.parametrize("count", range(1, 14))
 def test_a_run_that_is_killed_is_run_again(api, count, back):
-    """After each of its writes, which is before the next one. Never two plugins on a node, and nobody is moved twice."""
+    """After each of its writes, which is before the next one. Never two plugins on a node, and no node is moved twice."""
     if back:
         carry_out(api)
         api.settle()
@@ -158,7 +158,7 @@ def test_a_run_that_is_killed_is_run_again(api, count, back):
     said = []
     carry_out(api, back=back, said=said)
     assert not [line for line in said if line.partition(" ")[0] in moved], "nobody is moved twice"
-    if not back:  # theirs are replaced once more, when their template is as before
+    if not back:  # theirs are replaced again, when their template is restored
         assert there.items() <= api.uids(target).items()
     api.settle()
     assert set(api.running(target)) == set(FLEET) and api.running(source) == {} and api.both == set()

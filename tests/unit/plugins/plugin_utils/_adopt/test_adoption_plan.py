@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What is recognized as somebody else's, what becomes of it, and what is in the way. Objects have the form of upstream's manifests."""
+"""What is recognized as another installation, what becomes of it, and what blocks that. Objects are as in upstream's manifests."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def test_a_node_that_moves():
 @pytest.mark.parametrize(
     "options, action",
     [
-        ({"pods": []}, "conflict"),  # something offers chips, and nobody knows what
+        ({"pods": []}, "conflict"),  # something unknown offers chips
         ({"pods": [], "offered": "0"}, "joins"),
         ({"pods": [], "labels": {"npuops.ascend/components": "enabled", "npuops.ascend/adopted": "true"}}, "has moved"),
         ({"pods": [], "labels": {"npuops.ascend/components": "enabled", "accelerator": "other"}}, "stays"),

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What adoption changes in a DaemonSet of somebody else, and that all of it can be taken back."""
+"""What adoption changes in a DaemonSet of another installation, and that all of it can be undone."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ SLOTS = {"npuops.ascend/slots": "{}"}
 
 
 class Clock:
-    """``then``: what happens while somebody sleeps."""
+    """``then``: what happens during each sleep."""
 
     def __init__(self, then=lambda: None):
         self.time, self.then = 1000.0, then

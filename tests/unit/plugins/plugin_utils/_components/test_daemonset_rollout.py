@@ -217,7 +217,7 @@ def test_where_nothing_works_kubernetes_replaces_all(api):
 
 
 def bring_about_plain(api, image, fate):
-    """Somebody has changed the image with kubectl, and it spoiled node after node."""
+    """A user has changed the image with kubectl, which broke node after node."""
     api.images[image] = fate
     daemonset(api)["spec"]["template"]["spec"]["containers"][0]["image"] = image
     daemonset(api)["metadata"]["generation"] += 1
@@ -369,7 +369,7 @@ def test_an_annotation_that_nobody_of_us_wrote(api, text):
 
 
 def test_revisions_of_others_are_not_gone_back_to(api):
-    """Somebody has made a ControllerRevision with the labels of the one that works, and the highest number."""
+    """Another client has made a ControllerRevision with the labels of the one that works, and the highest number."""
     mine = next(iter(api.objects[REVISIONS].values()))
     theirs = copy.deepcopy(mine)
     theirs["metadata"].update(name="plugin-evil", ownerReferences=[dict(mine["metadata"]["ownerReferences"][0], uid="other")])

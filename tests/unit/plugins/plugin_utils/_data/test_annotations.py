@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What somebody writes into the annotations of one Node is the affair of that Node only."""
+"""What a client writes into the annotations of one Node affects that Node only."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_what_could_not_be_copied_or_written_back(text, why):
 
 
 def test_what_is_written_can_be_read():
-    """However much a hook, a host or whoever approves has to say."""
+    """However much a hook, a host or an approver has to say."""
     made = a_node()
     made["metadata"].update(resourceVersion="1")
     made["metadata"]["annotations"].update({approval.ANNOTATION_APPROVE: "true", approval.ANNOTATION_APPROVED_BY: "x" * 200000})

@@ -17,7 +17,7 @@ def api():
 
 
 class Time:
-    """A clock that only moves when somebody sleeps. ``events``: second -> function."""
+    """A clock that only moves during a sleep. ``events``: second -> function."""
 
     def __init__(self):
         self.now, self.events, self.beats, self.said = 0.0, {}, [], []

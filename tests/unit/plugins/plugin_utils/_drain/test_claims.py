@@ -154,11 +154,11 @@ def test_a_status_that_nobody_expects(api, cluster, strange):
     assert held.of(found) == [] and held.objection(found) is None and found.kind == "other"
 
 
-# --- what is untrue, or somebody else's ---
+# --- what is untrue, or belongs to others ---
 
 
 def test_a_pool_that_has_another_name_by_now(api, cluster):
-    """A driver may publish its devices anew in another pool. Its plugin runs there nonetheless."""
+    """A driver may publish its devices again in another pool. Its plugin runs there nonetheless."""
     api.put(CLAIMS, claim("mine", pool="a-generation-1"))
     item = resource_slice(pool="a-generation-2")
     item["spec"]["nodeName"] = "a"
@@ -211,7 +211,7 @@ def test_a_pod_that_is_about_to_start_needs_the_plugin(api, cluster, conditions,
 
 
 def test_a_daemonset_that_only_looks_like_the_plugin(api, cluster):
-    """Anybody may create one whose pods never run. Those that run come first, and none hides another."""
+    """A user may create one whose pods never run. Those that run come first, and none hides another."""
     api.put(CLAIMS, claim("mine"))
     api.put(SLICES, resource_slice(pool="b"))
     fake, real = plugin_daemonset("fake", namespace="aaa"), plugin_daemonset()
@@ -225,7 +225,7 @@ def test_a_daemonset_that_only_looks_like_the_plugin(api, cluster):
 
 
 def test_a_few_claims_are_read_by_their_names(api, cluster):
-    """Whoever fills a namespace with claims does not make each drain read them all."""
+    """A user who fills a namespace with claims does not make each drain read them all."""
     api.put(CLAIMS, claim("mine"), *[claim("c%d" % number) for number in range(2000)])
     api.put(SLICES, *[resource_slice(pool="n%d" % number) for number in range(2000)], resource_slice())
     api.requests.clear()

@@ -49,7 +49,7 @@ def test_pods_that_must_go_one_at_a_time_block_nothing(api, cluster):
 
 
 def test_simulation_hears_what_the_status_does_not_tell(api, cluster):
-    """An admission webhook denies it; or the budget is so new that nobody has counted."""
+    """An admission webhook denies it; or the budget is so new that its controller has not counted yet."""
     api.put(PODS, pod("web-1"), pod("guarded", labels={"app": "other"}))
     api.put(BUDGETS, budget(allowed=1))
     api.refuse["web-1"] = (

@@ -313,7 +313,7 @@ def test_a_daemonset_with_a_claim_of_npus(api, cluster, time):
 
 
 def test_the_plugin_of_a_dra_driver_leaves_last(api, cluster, time):
-    """Run by a Deployment, it is evicted as well: but not before the pods whose claims it has to unprepare are gone."""
+    """Run by a Deployment, it is also evicted: but not before the pods whose claims it has to unprepare are gone."""
     api.put(CLAIMS, claim("net", driver="net.example.com"))
     api.put(SLICES, resource_slice("net.example.com"))
     plugin = pod("a-plugin", volumes=plugin_volumes("net.example.com"))
@@ -346,7 +346,7 @@ def test_a_plugin_that_waits_for_a_pod_that_cannot_leave(api, cluster, time):
 
 
 def test_a_plugin_that_waited_did_not_come_back(api, cluster, time):
-    """Its eviction begins late; nobody shall take it for a pod that tolerates the cordon."""
+    """Its eviction begins late; the drain must not take it for a pod that tolerates the cordon."""
     api.put(CLAIMS, claim("net", driver="net.example.com"))
     api.put(SLICES, resource_slice("net.example.com"))
     api.put(PODS, pod("plugin", volumes=plugin_volumes("net.example.com")), holding(pod("job"), "net"))

@@ -182,7 +182,7 @@ def test_left_cordoned_and_well_again():
     left = record(outcome="failed", failure="The recovery did not help.", times={"left-cordoned": ago(500)}, recoveries=[ago(700)])
     item = node(last=left, cordoned=OURS)
     assert verdict(item)[0] == verdict(item, auto=False)[0] == "give-back"
-    assert plan(node(last=left)).entries == []  # somebody uncordoned it
+    assert plan(node(last=left)).entries == []  # a user uncordoned it
     assert plan(node(last=left, cordoned=THEIRS)).entries == []  # and cordoned it since
     upgrade = record("upgrade", outcome="failed", times={"left-cordoned": ago(500)})
     assert plan(node(last=upgrade, cordoned=OURS)).entries == []

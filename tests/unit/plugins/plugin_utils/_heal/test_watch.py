@@ -165,7 +165,7 @@ def test_credentials_that_are_refused_end_no_recovery():
 
 
 def test_a_node_whose_host_it_does_not_know():
-    """The run reads the inventory anew; where that has no such host, it is looked for less and less often."""
+    """The run reads the inventory again; if that has no such host, the watch looks for it less and less often."""
     scene = Scene()
     scene.strangers = [("npu-d", "x")]
     scene.go(100)
@@ -279,7 +279,7 @@ def test_a_token_that_was_renewed(api, tmp_path):
         nodes()
     kubeconfig(tmp_path / "config", api, "new")
     assert len(nodes()) == 1
-    (tmp_path / "config").unlink()  # as long as nobody refuses, nothing is read
+    (tmp_path / "config").unlink()  # it is not read until the API refuses the credentials
     assert len(nodes()) == 1
 
 

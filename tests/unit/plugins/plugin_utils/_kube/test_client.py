@@ -59,7 +59,7 @@ def test_no_answer(monkeypatch, api):
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_a_server_that_is_frozen_is_asked_once(api, cluster, monkeypatch, method):
-    """The client would ask four times, and two minutes pass before anybody says a word."""
+    """The client would ask four times, and two minutes would pass without a message."""
     monkeypatch.setattr(kube_client, "_ANSWER_SECONDS", 1)  # the oldest client overlooks fractions
     api.faults[(method.upper(), NODES)] = FROZEN
     with pytest.raises(kube_client.Unreachable, match="timed out"):
@@ -204,7 +204,7 @@ def test_check_mode_writes_nothing(api, cluster):
 
 
 def test_what_changes_between_reading_and_writing_is_judged_again(api, cluster):
-    """Somebody pauses the node in that moment: the write that would undo it is refused, and not tried again."""
+    """A user pauses the node in that moment: the write that would undo it is refused, and not tried again."""
     api.put(NODES, node("a"))
     paused = {"npuops.ascend/components": "paused"}
 
@@ -218,7 +218,7 @@ def test_what_changes_between_reading_and_writing_is_judged_again(api, cluster):
 
 
 def test_what_was_found_out_in_another_boot_is_not_written(api, cluster):
-    """Somebody upgrades a driver while an install is between its facts and its labels."""
+    """Another run upgrades a driver while an install is between its facts and its labels."""
     api.put(NODES, node("a", boot_id="second"), node("b", boot_id="first"))
     entries = [dict(wanted(name, {"x": "1"}), boot_id="first") for name in "ab"]
     with pytest.raises(

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Quantities of extended resources, which a kubelet and whoever makes pods write in any form that the API server takes."""
+"""Quantities of extended resources, which kubelets and creators of pods write in any form that the API server accepts."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_clock_that_is_set_meanwhile():
     heard(clock, 1_800_000_000 + 3600)
     assert clock.now() == pytest.approx(1_800_003_600, abs=1)
     try:
-        Machine.time += 3600  # somebody has set it right
+        Machine.time += 3600  # an administrator has corrected it
         heard(clock, 1_800_003_600)
         assert clock.now() == Machine.time
     finally:

@@ -253,7 +253,7 @@ def test_failed_mount(api, cluster):
 
 @pytest.mark.parametrize("waiting", [{"reason": "CrashLoopBackOff"}, None], ids=["backs-off", "runs-again"])
 def test_crash_loop_has_exit_code_and_last_log_line(api, cluster, waiting):
-    """Also at a moment at which the container runs once more."""
+    """Also at a moment at which the container runs again."""
     api.put(SETS, daemonset(ready=0))
     last = {"exitCode": 0, "reason": "Completed"}
     api.put(PODS, pod(phase="Running", containerStatuses=[container(waiting, last=last, restarts=4)]))

@@ -92,7 +92,7 @@ def test_a_failure_that_passes_is_waited_for(api, patient, clock):
 @pytest.mark.parametrize("path", [EVICTION, POD, NODES + "/a", LEASE])
 @pytest.mark.parametrize("fault", [(503, "etcdserver: no leader"), NO_ANSWER])
 def test_an_outage_is_waited_for(api, patient, clock, said, path, fault):
-    """Node and Lease fail as well, or are what is asked for."""
+    """Requests for Node and Lease also fail, or are the request itself."""
     method = "post" if path == EVICTION else "get"
     api.faults.update({("GET", NODES): fault, (method.upper(), path): fault})
     clock.at(300, api.faults.clear)

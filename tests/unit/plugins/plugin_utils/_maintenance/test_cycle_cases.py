@@ -69,7 +69,7 @@ def test_uncordoned_in_the_middle_of_the_drain():
 
 
 def test_uncordoned_before_the_intent_by_who_had_cordoned_it():
-    """The cordon that is there in the end is ours then."""
+    """The last cordon is then ours, and is removed at the end."""
     bench = Bench(cordoned=True, pods=Pods(None, npu=2, others=1))
     bench.world.clock.at(8, bench.uncordon)
     assert bench.run()["outcome"] == "done"
@@ -260,7 +260,7 @@ def test_approved_while_waiting():
     bench.world.clock.at(100, lambda: bench.annotate(approve="true"))
     assert bench.run(auto=False, approval_wait=200)["outcome"] == "done"
     bench.assert_upgraded()
-    # Nobody takes the wait for a hang.
+    # The wait does not look like a hang.
     still = [sentence for _step, sentence in bench.said if sentence.startswith("still: waits 200 s for its approval")]
     assert len(still) == 1
 
@@ -326,7 +326,7 @@ def test_power_loss_between_intent_and_call():
 
 
 def test_the_trial_ended_by_itself():
-    """It hung on the new driver, and somebody power-cycled it: no other reboot."""
+    """It hung on the new driver, and an administrator power-cycled it: no other reboot."""
     bench = Bench()
     bench.host.broken = {NEW}
     kubelet = bench.host._kubelet
@@ -369,7 +369,7 @@ def test_does_not_return():
     assert bench.cordoned and bench.labels[STATE] == "reboot-required" and "come back" in bench.record["failure"]
     assert list(bench.world.slots()["holders"]) == ["npu-a"]
     assert "did not come back" in bench.world.slots()["halted"]["why"]
-    # Somebody repairs it: the next run finishes what is under way, in spite of the halt.
+    # An administrator repairs it: the next run finishes what is under way, in spite of the halt.
     bench.host.returns = True
     bench.host.boot()
     bench.wait(200)
@@ -395,7 +395,7 @@ def test_no_limit_for_the_reboot():
 
 
 def test_why_it_did_not_return_is_told_when_it_went_back():
-    """It hung on the new driver; somebody pulled the plug, which ends the trial."""
+    """It hung on the new driver; an administrator pulled the plug, which ends the trial."""
     bench = Bench()
     bench.host.returns = False
     bench.run(reboot={"timeout": 600})
@@ -470,7 +470,7 @@ def test_ssh_lost_for_a_while_before_the_reboot():
 
 
 def test_ssh_lost_after_the_reboot():
-    """Neither forth nor back is certain: nothing is given back, and nobody else begins."""
+    """Neither forth nor back is certain: nothing is given back, and no other node begins."""
     bench = Bench()
     validate = bench.host.validate
 
@@ -541,7 +541,7 @@ def test_a_node_that_is_out_of_service_is_given_back_as_that():
     bench.host.holders, bench.host.broken = [], set()
     assert bench.run(run="run-4")["outcome"] == "done"
     assert not bench.cordoned and bench.labels[COMPONENTS] == "enabled"
-    # And a later cordon is somebody else's.
+    # And a later cordon is another client's.
     bench.cordon()
     bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
     assert bench.run(run="run-5")["outcome"] == "done" and bench.cordoned
@@ -557,7 +557,7 @@ def test_chips_missing():
     bench = Bench()
     bench.world.touch("npu-a", lambda node: node["status"]["allocatable"].update({RESOURCE: "7"}))
     outcome = bench.run()
-    # Back on the old driver they are missing as well.
+    # Back on the old driver they are also missing.
     assert outcome["outcome"] == "failed" and "offers 7 of 8 huawei.com/Ascend910" in outcome["reason"]
     assert bench.cordoned and bench.labels[STATE] == "upgrade-failed" and bench.host.driver == OLD
 
@@ -847,7 +847,7 @@ def test_api_away_for_good():
 
 
 def test_a_person_who_cordons_anew_in_the_middle_keeps_the_cordon():
-    """After the reboot nobody begins again because of that; but the cordon is theirs now."""
+    """After the reboot the maintenance does not start over because of that; but the cordon is theirs now."""
     bench = Bench()
     assert bench.run(until="confirm")["outcome"] == "under-way" and bench.cordoned
     bench.uncordon()

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What a run counts, what it leaves on a node that does not work, and what it must not take from somebody else."""
+"""What a run counts, what it leaves on a node that does not work, and what it must not take from other clients."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_components_do_not_run_where_no_driver_works(loads):
 
 
 def meanwhile(bench, step, change):
-    """``change(node)`` by somebody else, just before the patch that says ``step`` takes effect."""
+    """``change(node)`` by another client, just before the patch that says ``step`` takes effect."""
     before, done = bench.world.on_write, []
 
     def on_write(path, body):

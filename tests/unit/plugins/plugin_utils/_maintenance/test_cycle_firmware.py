@@ -219,7 +219,7 @@ def killed_at(bench, at, when="before"):
 @pytest.mark.parametrize("kind", [FirmwareBench, FirmwareOnly])
 @pytest.mark.parametrize("pause", [0, 300])
 def test_a_run_that_asks_for_no_such_firmware_begins_no_write(kind, pause):
-    """What a record says is what whoever may write to the Node has written."""
+    """Any client that may write to the Node may have written what a record says."""
     for at in itertools.count(1):
         bench = kind()
         if not killed_at(bench, at):

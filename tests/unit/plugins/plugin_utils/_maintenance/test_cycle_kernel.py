@@ -63,7 +63,7 @@ def test_without_one_for_the_new_kernel_it_goes_back():
 
 
 def test_a_known_next_kernel_without_the_driver_is_not_booted():
-    """Somebody, or something, has updated the OS since the plan."""
+    """The OS was updated since the plan."""
     bench = changing(OLD_2)
     bench.host.tells_next_kernel = True
     outcome = bench.run()

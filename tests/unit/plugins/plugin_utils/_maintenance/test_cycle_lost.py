@@ -234,7 +234,7 @@ def test_what_the_next_boot_would_try_is_taken_back_when_it_is_not_wanted_any_mo
 
 
 def test_what_is_there_by_now_is_given_back_without_another_maintenance():
-    """The plan was made before somebody gave the node up."""
+    """The plan was made before a user gave the node up."""
     bench = Commands()
     bench.pods.on_drain = die
     with pytest.raises(Killed):
@@ -296,7 +296,7 @@ def test_what_a_recovery_left_without_its_record_is_given_back():
     assert bench.upgrade() == ("up-to-date", None) and STATE not in bench.labels
 
 
-# --- a label that somebody removed ---
+# --- a label that a user removed ---
 
 
 def test_a_label_that_vanished_makes_no_node_upgraded():
@@ -392,7 +392,7 @@ def test_a_cordon_of_ours_without_record_and_label_is_ours():
 
 
 def test_components_that_somebody_lets_run_leave_before_the_way_back():
-    """They hold the driver: nobody would ever see them go."""
+    """They hold the driver, and would never leave if they were not paused."""
 
     bench, waited_for = watched()
     on_trial(bench)

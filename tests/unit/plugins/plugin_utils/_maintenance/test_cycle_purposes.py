@@ -81,7 +81,7 @@ def test_what_the_second_wants_is_what_the_host_ends_on(first, second, pause, wh
         # One way there. A boot that was on its way cannot be taken back, and may have to be followed by another.
         most = (0 if reached else 1) + (1 if armed else 0)
         assert host.boots - boots <= most, (at, host.boots, boots)
-        # Once more changes nothing.
+        # Another run changes nothing.
         boots = host.boots
         _verdict, outcome = bench.command(second)
         assert outcome is None, (at, outcome)

@@ -344,7 +344,7 @@ def test_a_cordon_taken_over_while_it_waits_for_its_turn_is_somebody_elses():
 
 
 def test_nobody_knows_whose_cordon_it_is():
-    """The server does not tell who set it: then it is nobody's to take away."""
+    """The server does not tell who set it: then no run may remove it."""
     bench = Wedged(incurable=True)
     assert bench.run()["outcome"] == "failed"
     bench.wait(1000)

@@ -80,7 +80,7 @@ def test_a_record_older_than_the_host_reboots_nothing(number, silent):
 
 @pytest.mark.parametrize("number", range(len(of_an_approved_upgrade(Bench()))))
 def test_a_host_that_was_silent_for_a_whole_run_is_asked_by_the_next(number):
-    """Nobody knows which driver it has: the first run neither labels the node with that of the old record nor lets it serve. Its own
+    """Which driver it has is unknown: the first run neither labels the node with that of the old record nor lets it serve. Its own
     mark on the record makes that no newer."""
     bench = Bench()
     backup = of_an_approved_upgrade(bench)[number]
@@ -178,7 +178,7 @@ def approved(bench, run="run-1"):
 
 
 def back_to_the_old_driver(bench):
-    """Somebody rolls the host back, for which nobody was asked."""
+    """A user rolls the host back, for which no approval was asked."""
     bench.world.touch("npu-a", lambda node: node["metadata"]["labels"].update({STATE: "upgrade-required"}))
     target = {"version": "25.2.0", "release": OLD, "digest": None}
     assert bench.run("back", order={"target": target, "reason": "rollback"})["outcome"] == "done"
@@ -220,7 +220,7 @@ def test_who_approves_again_while_the_run_waits_is_heard():
 
 
 def test_what_is_approved_after_a_run_has_asked_counts_at_once():
-    """The Node was registered anew, or restored to a time before its first approval: a run asks, and a person answers."""
+    """The Node was registered again, or restored to a time before its first approval: a run asks, and a person answers."""
     bench = Bench()
     backup = copy.deepcopy(bench.world.objects)
     approved(bench)

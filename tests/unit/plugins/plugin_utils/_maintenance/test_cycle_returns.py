@@ -18,7 +18,7 @@ from support.kube.eviction_stub import pod
 
 class Returns(Bench):
     """With real evictions of ``pods`` (by name). ``comes_back``: pod -> how often it does, ``after`` so many seconds, or as soon as
-    somebody has looked and found it gone."""
+    a run has looked and found it gone."""
 
     def __init__(self, pods, comes_back=None, after=15, npus=8):
         super().__init__()

@@ -379,7 +379,7 @@ def test_who_stalls_and_loses_its_slot_does_not_go_on_without_one():
 
 
 def test_who_loses_its_slot_takes_a_free_one():
-    """Somebody deletes the Lease."""
+    """Another client deletes the Lease."""
     fleet = Fleet(("npu-a", "npu-b"))
     late = Pods(fleet.world, on_drain=lambda: fleet.world.objects.pop(LEASE, None))
     assert fleet.run(fleet.cycle("npu-a", pods=late, max_parallel=1)) == ["done"]

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Virtual NPUs that change in the drain of an upgrade: while nobody uses the chips, wherever a run is cut short."""
+"""Virtual NPUs that change in the drain of an upgrade: while no process uses the chips, wherever a run is cut short."""
 
 from __future__ import annotations
 

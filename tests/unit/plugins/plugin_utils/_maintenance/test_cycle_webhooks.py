@@ -146,7 +146,7 @@ def test_a_smoke_pod_that_cannot_be_removed_has_run_all_the_same(api, bench):
 
 
 def test_what_an_earlier_run_left_cannot_be_removed(api, bench):
-    """Its outcome is nobody's verdict on this driver."""
+    """The outcome of that pod is no verdict on this driver."""
     with_smoke_pod(bench)
     left = smoke_pod.for_node(SMOKE, "npu-a")
     left["status"] = {"phase": "Succeeded"}

@@ -89,7 +89,7 @@ def test_a_host_that_claims_all_addresses():
     judgement = judge(hosts, 256)
     assert {finding.kind for finding in judgement.findings} <= {"duplicate", "stale"} and len(judgement.lines) == 61
     assert all("npu-00" in finding.hosts for finding in judgement.findings)
-    # What nobody can tell apart is not pinged.
+    # Chips that cannot be told apart are not pinged.
     assert judgement.pings == {}
 
 

@@ -79,7 +79,7 @@ def test_what_hosts_answer():
         {"chip": 0, "address": "10.0.0.11", "sent": 3, "received": 2, "problem": None},  # the first one waited for ARP
         {"chip": 1, "address": "10.1.0.11", "sent": 3, "received": 0, "problem": None},
         {"chip": 2, "address": "10.2.0.11", "sent": None, "received": None, "problem": "no time was left"},
-        {"chip": 3, "address": "10.99.0.11", "sent": 3, "received": 0, "problem": None},  # of nobody
+        {"chip": 3, "address": "10.99.0.11", "sent": 3, "received": 0, "problem": None},  # of no chip
         {"chip": 99, "address": "10.0.0.11", "sent": 3, "received": 0, "problem": None},
     ]
     pings = ping_results.pings_of(as_hosts(ports, answers={"npu-00": results}), ports)

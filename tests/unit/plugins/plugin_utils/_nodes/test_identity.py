@@ -65,7 +65,7 @@ def test_many_of_them():
 
 
 def test_two_hosts_that_are_one_machine():
-    """The second one's Node says so as well: nothing but the two answers tells."""
+    """Their Nodes report two machines: only the answers of the two hosts show it."""
     reasons = judged([host("a"), host("b", boot_id="boot-a")], nodes_of(a="boot-a", b="boot-b"))
     for name in "ab":
         assert (

@@ -61,7 +61,7 @@ def test_a_wedged_node_has_the_annotation_however_long():
     long = json.dumps({"since": "2026-11-21T10:00:00Z", "reason": "x" * 4000})
     for value in ("by hand", long):
         assert groups({PRESENT: ""}, {"npuops.ascend/wedged": value}) == {"npu_present", "npu_state_up_to_date", "npu_wedged"}
-    # A reboot is asked for by an upgrade as well.
+    # An upgrade also asks for a reboot.
     assert "npu_wedged" not in groups({"npu.openfuyao.com/reboot-required": "true"})
 
 

@@ -41,7 +41,7 @@ def plan(version_line, wanted, now, then, names=("a", "b"), changes=(CHANGE,), l
         ("26.1", "7.3", "25.5.0", "25.5.2", "before"),
         ("7.3", "26.1", "25.5.2", "25.5.2", "before"),  # no driver is due
         ("26.1", "26.1", "25.5.0", "26.0.0", "before"),  # not the version line, but an image or a flag of it
-        ("26.1", "26.1", "99.0.0", "99.1.0", "before"),  # nobody knows these drivers
+        ("26.1", "26.1", "99.0.0", "99.1.0", "before"),  # unknown drivers
         ("7.3", "7.3", "26.0.0", "25.5.0", "before"),  # the version line stays, whatever it supports
     ],
 )

@@ -232,7 +232,7 @@ def test_after_a_change_of_kernel_it_is_written_as_well():
     ids=["keep", "another-firmware", "another-driver", "unreachable"],
 )
 def test_firmware_of_a_record_alone_is_not_written(has, to, brought, why):
-    """Whoever may write to the Node may have written the record."""
+    """Any client that may write to the Node may have written the record."""
     entry = only(has, **brought, **intended(**to))
     assert entry.verdict == "in-flight" and entry.target["release"] == to.get("release", NEW_RELEASE)
     assert "firmware" not in entry.target and entry.result()["firmware"] is None

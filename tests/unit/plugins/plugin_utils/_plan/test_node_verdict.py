@@ -123,7 +123,7 @@ def test_virtual_npus_change_in_the_drain_of_an_upgrade():
     assert entry.verdict == "ready"
     assert any("its virtual NPUs change in the same drain: 16 vir06_1c_16g on chip 0" in text for text in entry.notes)
     assert entry.result()["vnpu_layout"] == [{"chips": None, "templates": {"vir06_1c_16g": 2}}]
-    # Whoever was killed may have divided the chips and not described them to containerd.
+    # A run that was killed may have divided the chips and not described them to containerd.
     settled = only(host(vnpu_plan=dict(vnpu_plan(), changed=False), config={"vnpu": []}))
     assert (settled.notes, settled.result()["vnpu_layout"]) == ([], [])
     assert only(host()).result()["vnpu_layout"] is None
@@ -151,7 +151,7 @@ def test_virtual_npus_that_cannot_be(entry, told):
     ],
 )
 def test_what_the_device_plugin_cannot_do_with_virtual_npus(device_plugin, told):
-    """It changes with an upgrade, on nodes that are not due as well."""
+    """It changes with an upgrade, also on nodes that are not due."""
     there = [{"chip": 0, "id": 100, "template": "vir06_1c_16g"}]
     divided, whole = host("a", loaded=NEW_RELEASE, vnpus=there), host("b", loaded=NEW_RELEASE)
     plan = make([divided, whole], components={"version_line": "26.1", "device_plugin": device_plugin})

@@ -83,7 +83,7 @@ def test_the_next_kernel():
 
 
 def with_firmware(entry=None, running=RUNNING, **config):
-    """A host that is to get the firmware of a package as well."""
+    """A host that is also to get the firmware of a package."""
     entry = by_package(entry=entry)
     entry["validation"] = {"valid": True, "checks": [], "firmware_version": running}
     given = {"firmware_policy": "match", "firmware_package": FIRMWARE + "?token=SECRET", "firmware_package_sha256": SUM}
@@ -159,7 +159,7 @@ def test_a_firmware_package_that_is_staged_is_not_asked_for():
     # Another one than the settings name.
     staged[NEW_RELEASE]["brings"]["sha256"] = "0" * 64
     assert "somebody asks" in only(with_firmware(entry), **never).reasons
-    # What was staged before is not written when nobody asks for it any more.
+    # What was staged before is not written when the settings no longer ask for it.
     assert only(with_firmware(entry, firmware_package=None), **never).verdict == "up-to-date"
 
 

@@ -89,7 +89,7 @@ def test_rollback_that_cannot_be(changes, verdict, text):
 
 
 def test_a_rollback_takes_the_release_of_the_version_that_is_for_the_running_kernel():
-    """The kernel changed since; npu-driver-select would take it as well."""
+    """The kernel changed since; npu-driver-select would also take that release."""
     fits = release(OLD, "sha256:" + "2c" * 32)
     staged = {
         OLD_RELEASE: {"version": OLD, "kernel": "5.10", "digest": OLD_DIGEST},

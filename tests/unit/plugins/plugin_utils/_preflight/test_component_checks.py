@@ -55,7 +55,7 @@ def test_another_device_plugin():
 
 
 def test_a_device_plugin_that_is_adopted():
-    """While nodes move from it, only adoption goes on; when it runs nowhere, it is in nobody's way."""
+    """While nodes move from it, only adoption goes on; when it runs nowhere, it does not block an install."""
     daemonset = plugin_daemonset("/x", "kube-system")
     assert component_checks.device_plugins([daemonset], "npu-operator", adopting=True) == ([], [])
     daemonset["metadata"].update(annotations={"npuops.ascend/adoption": "{}"}, generation=2)

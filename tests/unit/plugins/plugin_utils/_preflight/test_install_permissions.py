@@ -20,7 +20,7 @@ def test_permissions():
     assert ("patch", "clusterroles", "rbac.authorization.k8s.io", None, "npuops-node-agent") in agent
     policies = "validatingadmissionpolicybindings", "admissionregistration.k8s.io"
     assert ("patch", *policies, None, "npuops-node-agent-events") in agent
-    # The API has none: nobody has to be allowed to make them.
+    # The API does not have them: no permission to make them is needed.
     assert not [e for e in install_permissions.to_install("ours", True, True, True, False) if "validating" in e[1]]
 
 

@@ -91,7 +91,7 @@ def test_a_newer_kubelet_is_only_noted():
 
 
 def test_cgroup_v1_is_only_noted():
-    """A kubelet of 1.35 refuses it unless it is told not to; this one runs, so somebody has told it."""
+    """A kubelet of 1.35 refuses it unless it is configured not to; this one runs, so it is configured so."""
     nodes = cluster_nodes("a")
     nodes["a"]["status"]["nodeInfo"]["kubeletVersion"] = "v1.35.4"
     verdict = only(host("a", facts(boot_id="boot-a", cgroup_version=1)), nodes=nodes)

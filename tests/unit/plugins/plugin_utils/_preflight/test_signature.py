@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Signed driver images: one that cosign 2.6.1 has signed, and ones that somebody tampered with."""
+"""Signed driver images: one that cosign 2.6.1 has signed, and ones that were tampered with."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_a_tag_that_was_moved_to_an_unsigned_image(registry, key):
     image(registry, content=b"evil")
     with pytest.raises(NpuError, match="is not signed: the registry has no .*sig"):
         resolve(registry, driver_signature_keys=[pem(key)])
-    # Without a policy, whoever moves the tag has the last word.
+    # Without a policy, any client that may move the tag decides.
     assert resolve(registry, driver_signature_policy="off")
 
 

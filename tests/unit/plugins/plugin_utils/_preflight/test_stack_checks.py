@@ -148,7 +148,7 @@ def test_what_is_missing_of_volcano(api, part, missing, settings, told):
 @EACH
 @pytest.mark.parametrize("placed", [{"labels": {}}, {"namespace": "elsewhere"}])
 def test_another_one(api, part, placed):
-    """Somebody else's, or where it does not belong."""
+    """One of another installation, or in a namespace where it does not belong."""
     api.kinds = VOLCANO
     component = BY_PART[part]
     put(api, part, **placed)

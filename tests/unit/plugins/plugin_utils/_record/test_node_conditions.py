@@ -157,7 +157,7 @@ def with_driver(**fields):
 
 
 def test_a_driver_is_not_said_to_work_while_its_agent_is_paused():
-    """Nobody else would say so: the agent leaves before the reboot, and is back after it."""
+    """No other client would say so: the agent leaves before the reboot, and is back after it."""
     bench = with_driver()
     bench.run(until="drain")
     assert driver(bench.node) == ("True", "DriverResponds")

@@ -55,7 +55,7 @@ def test_what_is_written(labels, annotations, due, wanted):
     ("annotations", "due", "wanted"),
     [
         ({}, True, {FOR: "26.1.0"}),
-        # Whoever approved before the first run approved whatever comes.
+        # An approval before the first run is for whatever comes.
         ({APPROVE: "true"}, True, {FOR: "26.1.0"}),
         ({APPROVE: "true", FOR: "26.1.0"}, True, {}),
         ({APPROVE: "true", FOR: "25.5.3"}, True, {FOR: "26.1.0", APPROVE: None, "npu.openfuyao.com/approved-by": None}),

@@ -55,7 +55,7 @@ def item(api):
 
 
 def edit(api, change):
-    """Somebody else writes the Node."""
+    """Another client writes the Node."""
     changed = json.loads(json.dumps(item(api)))
     change(changed)
     api.put(NODES, changed)
@@ -101,7 +101,7 @@ def test_the_kubelet_writes_in_between(api, log):
     "change", [{"labels": {"a": "b"}}, {"annotations": {"a": "b"}}, {"cordon": True}], ids=lambda change: next(iter(change))
 )
 def test_the_kubelet_writes_between_two_writes_of_one_second(api, log, change):
-    """Both write the same record: that it is there does not say that the rest is."""
+    """Both write the same record: that the Node has it does not show that the rest was written."""
     begin(log)
     log.step(maintenance_record.JOBS)
     once(api, lambda: edit(api, lambda found: found["status"].update(phase="x")))

@@ -108,7 +108,7 @@ def test_slots_are_understood_or_refused(text):
         assert {"max", "halted", "holders"} <= set(found) and isinstance(found["max"], int)
         if found["halted"]:
             assert isinstance(maintenance_halt.text(found["halted"]), str)
-        # What a run does that gives something back: the rest stays as it is.
+        # What a run does that gives something back: the rest is not changed.
         slots._write(lambda slots: slots["holders"].pop("a", None))
         if Cluster.written:
             assert set(found["holders"]) - {"a"} == set(Cluster.written[-1]["holders"])
@@ -123,7 +123,7 @@ KINDS = (
 
 @given(st.sampled_from(KINDS), st.data(), st.booleans())
 def test_a_mark_is_understood_or_refused(kind, data, controlled):
-    """Nobody but its owner may make us write anything but one field below spec of a parked workload."""
+    """Whatever its annotation says, we write only one field below spec of a parked workload."""
     restore = parking_mark.nested(kind.field, data.draw(st.one_of(st.none(), st.booleans(), st.integers(-1, 9))))
     text = data.draw(
         st.one_of(

@@ -144,7 +144,7 @@ def test_as_many_as_there_are(slots):
 
 
 def test_going_on_without_the_node_that_was_the_reason_of_a_halt(world, slots):
-    """It keeps what is written of it, but takes nobody's slot and is no longer the first of its kind."""
+    """It keeps what is written of it, but takes no slot from others and is no longer the first of its kind."""
     assert slots.take("npu-a", "run-1", 1, pool="a2 new") is None
     slots.halt("run-1", "npu-a did not come back.", node="npu-a")
     with pytest.raises(Halted, match="To continue without it: .* --limit 'all:!npu-a' -e npu_upgrade_clear_halt=true"):
@@ -215,7 +215,7 @@ def test_recoveries_alone_do_not_say_how_many_an_upgrade_may_take(world, slots):
 
 
 def test_another_number_waits_for_who_died_before_it_began(world, slots):
-    """A run that comes and goes sees of nobody that it died: refused at once, it would be each time."""
+    """A run that ends at once cannot see that another one died: if it were refused now, it would be refused each time."""
     slots.hold("npu-a", "dead")
     world.clock.sleep(3600)
     assert "is about to begin: npu-a (run dead" in slots.take("npu-b", "run-2", 2)
@@ -264,7 +264,7 @@ def test_a_holder_whose_maintenance_has_ended_is_dropped_at_once(world, slots):
     annotate(world, "npu-a", **{LAST: json.dumps(ended)})
     assert slots.sweep() == ["npu-a"]
     assert world.slots()["holders"] == {}
-    # It was taken anew since: that one has not ended.
+    # It was taken again since: that maintenance has not ended.
     world.clock.sleep(5)
     slots.take("npu-a", "dead", 1)
     assert slots.sweep() == []

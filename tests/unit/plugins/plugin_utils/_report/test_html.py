@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The report as a page, read back with parsers: it is well-formed XML as well."""
+"""The report as a page, read back with parsers: it is also well-formed XML."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_others_wrote_stays_text():
     text = report_html.page(reports.hostile())
     reader = Reader(text)
     shown = " ".join("".join(reader.texts).split())
-    # host and node, reason, halt (who, why, when), approval, versions: all of it is there, and all as text.
+    # host and node, reason, halt (who, why, when), approval, versions: all of it is shown, and all as text.
     assert shown.count(" ".join(reports.HARMLESS.split())) >= 9
     assert "alert(1)" in text and "<script" not in text
     assert not re.search("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]", text)

@@ -184,7 +184,7 @@ def test_who_waits_for_approval_does_not_fail_the_run():
 
 
 def test_a_version_that_is_none_is_in_no_command():
-    """People copy it into their shell, and a record is what whoever writes the Node says."""
+    """People copy it into their shell, and any client that may write to the Node may have written the record."""
     broken = planned("npu-a")
     broken["to"]["version"] = "1; reboot"
     made = rows(("npu-a", "awaiting-approval", "", broken, node("npu-a", state="approval-required")))

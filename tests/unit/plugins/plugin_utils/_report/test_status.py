@@ -205,7 +205,7 @@ def test_pods_on_unhealthy_chips_are_named():
 
 
 def test_pods_on_chips_that_fail_validation_are_named():
-    """What makes a device unhealthy mostly makes the check of the host fail as well."""
+    """What makes a device unhealthy mostly also makes the check of the host fail."""
     check = {"name": "health", "ok": False, "expected": "OK for every chip", "seen": "NPU 3 chip 0: Alarm", "message": "Reset it"}
     nodes = {"a": node("a", allocatable={CHIPS: "7"}, **INSTALLED)}
     views = report_status.node_views(nodes, [plugin()], NOW, unhealthy={"a": ["train/job-0 (Ascend910-3)"]})

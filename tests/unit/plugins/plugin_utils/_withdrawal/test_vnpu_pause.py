@@ -17,7 +17,7 @@ COMPONENTS, CHANGE = "npuops.ascend/components", "npuops.ascend/vnpu-change"
 
 
 class Clock:
-    """With every second that somebody waits, ``then`` happens."""
+    """``then``: what happens during each sleep."""
 
     def __init__(self, then=lambda: None):
         self.seconds, self._then = 1_800_000_000.0, then
@@ -58,7 +58,7 @@ def pause(cluster, *names, clock=None, timeout=5, **options):
 
 
 def of(api, name="a"):
-    """(the label, whether the annotation is there)"""
+    """(the label, whether the annotation exists)"""
     metadata = api.objects[NODES][name]["metadata"]
     return metadata["labels"].get(COMPONENTS), CHANGE in metadata.get("annotations", {})
 

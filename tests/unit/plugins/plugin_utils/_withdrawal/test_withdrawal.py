@@ -78,7 +78,7 @@ def test_the_gate_of_a_node_that_was_never_accepted_goes(api, cluster):
     [("npuops.ascend-maintenance", {}, False), ("npuops.ascend-maintenance", {KEEP: "true"}, True), ("kubectl-cordon", {}, True)],
 )
 def test_the_cordon_of_a_maintenance_goes_and_others_stay(api, cluster, manager, labels, stays):
-    """A maintenance leaves a node cordoned whose driver does not work; nobody else would ever give that back."""
+    """A maintenance leaves a node cordoned whose driver does not work; no other run would ever uncordon it."""
     left = npu_node("a", unschedulable=True)
     left["metadata"]["managedFields"] = [cordon_of(manager)]
     left["metadata"]["labels"].update(labels)
@@ -182,7 +182,7 @@ def test_a_maintenance_that_begins_meanwhile_keeps_its_record(api, cluster, forc
 
 
 def test_a_node_that_cannot_be_written_keeps_no_other_one(api, cluster):
-    """Nor does a ConfigMap; and nobody waits for the pods of the node that keeps its labels."""
+    """Nor does a ConfigMap; and the run does not wait for the pods of the node that keeps its labels."""
     api.put(NODES, npu_node("a"), npu_node("b"))
     api.put("/api/v1/namespaces/kube-system/configmaps", *[{"metadata": {"name": "mindx-dl-deviceinfo-" + name}} for name in "ab"])
     api.faults["PATCH", NODES + "/a"] = WEBHOOK_DOWN
@@ -335,7 +335,7 @@ def test_check_mode_tells_of_the_condition(api, cluster):
 
 
 def test_a_condition_that_may_not_be_removed_is_a_failure(api, cluster):
-    """It would say for good what nobody looks at any more."""
+    """It would stay for ever, although no agent updates it any more."""
     api.put(NODES, with_condition("a"))
     api.faults["PATCH", NODES + "/a/status"] = 403, 'nodes "a" is forbidden: cannot patch resource "nodes/status" in API group ""'
     with pytest.raises(NpuError, match="the conditions of a"):
