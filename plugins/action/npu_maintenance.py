@@ -213,7 +213,7 @@ def _layout(given: Any) -> list[dict[str, Any]] | None:
 
 
 # Nothing of the node has been changed yet.
-_NOT_BEGUN = ("", None, maintenance_record.UPGRADE, maintenance_record.APPROVAL)
+_NOT_BEGUN = ("", None, *maintenance_record.DUE)
 
 
 class _Lines:

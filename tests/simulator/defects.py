@@ -319,7 +319,7 @@ DEFECTS = (
         "asked-for-nothing",
         "A node that is not due any more is still asked to approve the version that it has.",
         "_maintenance/end.py",
-        "if labels[maintenance_record.LABEL_STATE] not in _DUE:",
+        "if labels[maintenance_record.LABEL_STATE] not in maintenance_record.DUE:",
         "if False:",
     ),
     Defect(
@@ -405,6 +405,13 @@ DEFECTS = (
         "_maintenance/release.py",
         'closed["generation"] = closed.pop("unseen", record["generation"] - 1)',
         'closed["generation"] = closed.pop("unseen", record["generation"])',
+    ),
+    Defect(
+        "planned-without-a-label",
+        "Where no record was under way, the label goes before the condition: a run that is killed in between leaves the condition.",
+        "_record/node_log.py",
+        "return change.record is None and (self.record is not None or state not in maintenance_record.DUE)",
+        "return change.record is None and self.record is not None",
     ),
 )
 

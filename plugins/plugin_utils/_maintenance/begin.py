@@ -40,8 +40,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch import SlotHolders
 
-# What the label says of a node with which a maintenance may begin: its host is asked then.
-_TO_BEGIN = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 # Seconds.
 SILENCE_POLL = 5
 _SHORT = 300  # after which who waits for chips to become allocatable gives up if no maintenance is to give any back
@@ -219,7 +217,7 @@ class Beginning:
         """Take up what a maintenance left whose record is gone. True when there is a record now. Raises NotDue."""
         node = self._log.node
         lost = self._adoption.is_lost(node)
-        if not lost and (self._purpose.recovers or maintenance_record.state(node) in _TO_BEGIN):
+        if not lost and (self._purpose.recovers or maintenance_record.state(node) in maintenance_record.DUE):
             return False
         view = self._identified()
         if maintenance_host_side.on_trial(view) and not self._purpose.recovers:

@@ -31,8 +31,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 )
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 
-# The states of a node that an upgrade is still to reboot, and asks for it.
-_DUE = (maintenance_record.UPGRADE, maintenance_record.APPROVAL)
 
 
 class Ending:
@@ -224,7 +222,7 @@ class Ending:
         if outcome == WITHDRAWN:
             closed["withdrawn_for"] = self._request.reason
         annotations: LabelChanges = {}
-        if labels[maintenance_record.LABEL_STATE] not in _DUE:
+        if labels[maintenance_record.LABEL_STATE] not in maintenance_record.DUE:
             annotations = approval.no_longer_asked(node)
         annotations[maintenance_record.ANNOTATION_LAST] = maintenance_record.ended(closed, outcome, self._log.now())
         return Change(None, labels, annotations, cordon)

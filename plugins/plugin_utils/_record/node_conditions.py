@@ -125,7 +125,7 @@ def _wanted(node: Object) -> dict[str, tuple[str, str]]:
     except NpuError:
         return {one["type"]: (one["reason"], one.get("message") or "") for one in told_by(node)}
     if record is None:
-        if maintenance_record.state(node) in (maintenance_record.UPGRADE, maintenance_record.APPROVAL):
+        if maintenance_record.state(node) in maintenance_record.DUE:
             return {PLANNED: (_DUE, "npuops.ascend is going to maintain this node: its NPU driver is due")}
         return {}
     reason = REASONS[maintenance_record.reason_of(record)]

@@ -155,14 +155,14 @@ class NodeLog:
         The Node is written by others all the time (the kubelet, the node agent): that alone is no reason to stop. That
         the record is no longer what this run wrote is: Lost.
         """
-        clears = self.record is not None
+        cleared = False
         while True:
             change = decide(self.node, copy.deepcopy(self.record))
             if change.record is not None:
                 change.record["process"] = self._process
-            if clears and change.record is None:
-                # Before the record ends: who continues after a crash has it, and removes what is left.
-                clears = False
+            if not cleared and self._ends(change):
+                # Before the record and the label, by which a run that continues after a crash finds out what to remove.
+                cleared = True
                 if self._tell_conditions(ended=True):
                     continue
             try:
@@ -183,6 +183,11 @@ class NodeLog:
                 self._tell_conditions()
             self._tell_event(before)
             return
+
+    def _ends(self, change: Change) -> bool:
+        """Whether the Node has no maintenance after the change, neither under way nor due."""
+        state = change.labels.get(maintenance_record.LABEL_STATE, maintenance_record.state(self.node))
+        return change.record is None and (self.record is not None or state not in maintenance_record.DUE)
 
     def _tell_event(self, before: Record | None) -> None:
         record = self.record

@@ -23,7 +23,7 @@ _CLOCK = Clock()
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 # What is taken back from a node that is not due. Any other step belongs to a maintenance under way.
-_BEFORE_AND_AFTER = (maintenance_record.UPGRADE, maintenance_record.APPROVAL, maintenance_record.FAILED)
+_BEFORE_AND_AFTER = (*maintenance_record.DUE, maintenance_record.FAILED)
 
 
 def change(node: Object, due: bool, version: str | None = None) -> tuple[LabelChanges, LabelChanges]:

@@ -42,6 +42,8 @@ ROLLBACK = "rollback-required"
 UNCORDON = "uncordon-required"
 FAILED = "upgrade-failed"
 STEPS = (UPGRADE, APPROVAL, CORDON, JOBS, PODS, DRAIN, REBOOT, VALIDATION, ROLLBACK, UNCORDON, FAILED)
+# Those of a node whose maintenance is due and has not begun.
+DUE = (UPGRADE, APPROVAL)
 # Until the reboot is intended, which the last of them does, everything can be given back.
 BEFORE_INTENT = (CORDON, JOBS, PODS, DRAIN, REBOOT)
 # Those of a node that may be out of service.
