@@ -124,7 +124,7 @@ def main() -> int:
     parser.add_argument("--reboot", type=float, default=240, help="seconds that a host takes to boot; default: %(default)s")
     parser.add_argument("--broken", type=int, default=2, help="hosts on which the new driver does not work; default: %(default)s")
     parser.add_argument("--stuck", type=int, default=2, help="nodes with a pod that may not be evicted; default: %(default)s")
-    parser.add_argument("--keep", type=pathlib.Path, help="where to put the output of the playbooks; default: nowhere")
+    parser.add_argument("--keep", type=pathlib.Path, help="for the output of the playbooks and the audit log; default: nowhere")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
         return measure(arguments, arguments.keep or pathlib.Path(place), pathlib.Path(place))
@@ -135,7 +135,7 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path, place: pathl
     # Not the first one, which is confirmed before any other one begins.
     stuck, broken = set(names[1 : 1 + arguments.stuck]), set(names[-arguments.broken :] if arguments.broken else ())
     directory.mkdir(parents=True, exist_ok=True)
-    with Registry() as registry, Cluster(place, arguments.drain) as cluster:
+    with Registry() as registry, Cluster(place, arguments.drain, directory / "audit.log") as cluster:
         layer = {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": "sha256:" + "ab" * 32, "size": 2**20}
         digest = registry.put_manifest(REPOSITORY, f"{NEW}-{PROFILE}", {"schemaVersion": 2, "layers": [layer]})
         hosts = {name: Host(name, arguments.reboot, lambda host: cluster.told(host.name, host.boot_id, host.up)) for name in names}

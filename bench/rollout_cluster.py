@@ -52,10 +52,10 @@ def free_port() -> int:
 
 
 class Cluster:
-    """``with Cluster(directory, drain) as cluster:`` pods take ``drain`` seconds to end."""
+    """``with Cluster(directory, drain, log) as cluster:`` pods take ``drain`` seconds to end; ``log``: a file for the audit log."""
 
-    def __init__(self, directory: pathlib.Path, drain: float) -> None:
-        self._directory, self._drain = directory, drain
+    def __init__(self, directory: pathlib.Path, drain: float, log: pathlib.Path) -> None:
+        self._directory, self._drain, self._log = directory, drain, log
         self.address = f"https://127.0.0.1:{free_port()}"
         self.ca = directory / "certs" / "apiserver.crt"
         self._processes: list[subprocess.Popen[bytes]] = []
@@ -111,7 +111,7 @@ class Cluster:
             f"--service-account-signing-key-file={key}",
             "--endpoint-reconciler-type=none",
             f"--audit-policy-file={directory / 'audit.json'}",
-            f"--audit-log-path={directory / 'audit.log'}",
+            f"--audit-log-path={self._log.absolute()}",
         )
         deadline = time.monotonic() + 60
         while True:
@@ -224,7 +224,7 @@ class Cluster:
     def asked(self) -> list[tuple[float, str]]:
         """(time, verb and resource) of each request of the run."""
         found = []
-        with open(self._directory / "audit.log", encoding="utf-8") as file:
+        with open(self._log, encoding="utf-8") as file:
             for line in file:
                 event = json.loads(line)
                 if event["user"]["username"] != RUN or event["stage"] != "ResponseComplete":

@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy, node_drain
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.api_watch import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import blocker as pod_blocker
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
@@ -19,6 +21,12 @@ from support.kube.api import KubeApi
 from support.lab.workloads import Team
 
 TEAM, NODE = "webhook-test", "npu-a"
+# What a run watches while it waits.
+WATCHED = [
+    ("/api/v1/nodes", "metadata.name=" + NODE),
+    ("/api/v1/pods", "spec.nodeName=" + NODE),
+    ("/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases", "metadata.name=npu-maintenance"),
+]
 
 
 @pytest.fixture
@@ -95,6 +103,43 @@ def test_it_goes_on_when_the_webhook_is_mended(lab, guarded, drain):
     until(drain.simulate)
     lab.kubectl("delete", "validatingwebhookconfiguration", TEAM)
     until(lambda: not drain.simulate())
+
+
+class Watchful(Clock):
+    """Its owner waits by a watch: without one it would sleep."""
+
+    @staticmethod
+    def sleep(seconds):
+        assert seconds == 0
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("path, selector", WATCHED)
+def test_the_account_of_the_playbooks_may_watch(lab, path, selector):
+    cluster = kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)})
+    watch = Watch(cluster, Watchful(), path, field_selector=selector)
+    watch.read(lab.api.get(path)["metadata"]["resourceVersion"])
+    watch.wait(3600, 0, 0)
+    watch.end()
+
+
+@pytest.mark.core
+def test_a_watch_ends_a_wait(lab):
+    path, selector = WATCHED[0]
+    watch = Watch(kube_client.connect({"kubeconfig": str(lab.controller_kubeconfig)}), Watchful(), path, field_selector=selector)
+
+    def annotate(value):
+        lab.api.patch(f"{path}/{NODE}", {"metadata": {"annotations": {"example.com/watched": value}}})
+
+    change = threading.Timer(0.5, annotate, ["yes"])
+    change.start()
+    try:
+        while "example.com/watched" not in watch.list()[0]["metadata"].get("annotations", {}):
+            assert watch.wait(3600, 0, 60), "the server has not reported the change"
+    finally:
+        change.join()
+        annotate(None)
+        watch.end()
 
 
 @pytest.mark.core

@@ -20,6 +20,7 @@ from simulator.schedule import Fault, Run
 from simulator.timeline import Timeline
 
 _LATENCY = 0.01  # seconds of a request, each way
+_EVENT = 2.0  # seconds until a watch reports a change, at most
 _SSH = 0.2
 _HOST_TIMEOUT = 60.0  # of a call to a host that says nothing
 _MOST_CALLS = 20_000
@@ -222,6 +223,13 @@ class Cluster:
     def each(self, path: str, **selectors: Any) -> Iterator[Object]:
         return iter(self.request("get", path, **selectors)["items"])
 
+    def stream(self, path: str, version: str, **selectors: Any) -> Any:
+        """A Stream of one object, or None."""
+        if not self._controller.run.watches:
+            return None
+        self._controller.call("watch " + path, lambda _at: None, writes=False)
+        return Stream(self._controller, "%s/%s" % (path, selectors["field_selector"].partition("=")[2]), version)
+
     def may(self, *_asked: Any, **_more: Any) -> bool:
         return True
 
@@ -272,6 +280,29 @@ class Cluster:
         else:
             items = self._api.list(path, params.get("label_selector"), at)
         return {"metadata": {}, "items": items}
+
+
+class Stream:
+    """As _kube.stream.Stream, of one object."""
+
+    def __init__(self, controller: Controller, path: str, version: str) -> None:
+        self._controller, self._path, self._version = controller, path, version
+
+    def arrived(self, seconds: float) -> bool:
+        end = self._controller.timeline.time + seconds
+        while self._controller.run.watches == "silent" or not self._has_changed():
+            left = end - self._controller.timeline.time
+            if left <= 0:
+                return False
+            self._controller.clock.sleep(min(_EVENT, left))
+        return True
+
+    def _has_changed(self) -> bool:
+        there = self._controller.api.peek(self._path)
+        return there is None or there["metadata"]["resourceVersion"] != self._version
+
+    def close(self) -> None:
+        pass
 
 
 class HostPort:

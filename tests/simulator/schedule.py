@@ -89,6 +89,7 @@ class Run:
     least: int = 0  # npu_upgrade_min_available, in nodes' worth of chips
     alert_at: float = 0.0  # an alert of its npu_upgrade_alerts fires from then on, in seconds of the simulation,
     alert_for: float = 0.0  # for so long; 0: never
+    watches: str = ""  # "granted", or "silent": granted, but a proxy holds the events back; "": its account may not watch
 
     def fires(self, seconds: float) -> bool:
         """Whether the alert fires so long after the start of the simulation."""
@@ -180,7 +181,7 @@ def make(seed: int) -> Schedule:
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts, _releases):
+    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts, _releases, _watches):
         schedule = more(dice, schedule)
     return schedule
 
@@ -200,6 +201,13 @@ def _firmware(dice: random.Random, schedule: Schedule) -> Schedule:
     if dice.random() < 0.2:
         forged = (Incident(round(dice.uniform(0, 90), 1), _OF_FIRMWARE, dice.choice(schedule.names)),)
     return dataclasses.replace(schedule, runs=runs, incidents=schedule.incidents + forged)
+
+
+def _watches(dice: random.Random, schedule: Schedule) -> Schedule:
+    if dice.random() < 0.5:
+        return schedule
+    runs = tuple(dataclasses.replace(run, watches=dice.choices(("granted", "silent"), (4, 1))[0]) for run in schedule.runs)
+    return dataclasses.replace(schedule, runs=runs)
 
 
 def _settings(dice: random.Random, schedule: Schedule) -> Schedule:

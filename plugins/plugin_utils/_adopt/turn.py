@@ -22,6 +22,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects, Selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE, new_lease
 
@@ -150,6 +151,9 @@ class _InTurn:
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         self._turn.keep()
         return self._cluster.merge_patch(path, body, **params)
+
+    def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
+        return self._cluster.stream(path, version, **selectors)
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
         return self._cluster.may(verb, resource, group, namespace, name)

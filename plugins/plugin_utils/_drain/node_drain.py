@@ -8,7 +8,6 @@ Only through the eviction API, so that disruption budgets hold.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import NoReturn
 
@@ -17,6 +16,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import evicti
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.disruption_budgets import Budgets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.api_watch import Watch
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import pause_after
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
@@ -34,6 +35,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._pods.pod_view impor
 
 # Seconds between two looks at the pods of a node. Jobs may take hours, on many nodes at once.
 _LONGEST_PAUSE = 15.0
+# Seconds until the next look where a watch reports no change, and between two calls of ``beat()`` meanwhile.
+_UNCHANGED, _BEAT = 60.0, 10.0
 _RETRY_SECONDS = 2
 _RETRY_MAX_SECONDS = 15
 
@@ -56,8 +59,7 @@ class Drain:
         policy: DrainPolicy,
         beat: Callable[[], None] = _nothing,
         say: Callable[[str], None] = _nothing,
-        sleep: Callable[[float], None] = time.sleep,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Clock | None = None,
         leave_stuck: bool = False,
         namespace: str = NAMESPACE,
         at_once: int = 1,
@@ -66,11 +68,12 @@ class Drain:
         ``leave_stuck``: pods that were told to end and did not
         until the limit are left where they are. Their processes may hang in a driver that does not answer."""
         self._cluster, self._node, self._policy = cluster, node, policy
-        self._beat, self._say_to, self._sleep, self._clock = beat, say, sleep, clock
+        self._beat, self._say_to, self._clock = beat, say, clock or Clock()
         self._own_pod = pod_view.own_pod_name()
         self._leave_stuck, self._namespace, self._at_once = leave_stuck, namespace, at_once
         self._said: str | None = None
         self._claims = HeldClaims()
+        self._watch = Watch(cluster, self._clock, pod_view.PATH, field_selector=pod_view.on_node(node))
 
     def simulate(self) -> list[Blocker]:
         """The Blockers there are now; nothing is changed."""
@@ -123,7 +126,7 @@ class Drain:
 
     def _pods(self, afresh: bool = False) -> list[Pod]:
         """``afresh``: the claims are read again, although those of all pods are known."""
-        pods = pod_view.pods_of_node(self._cluster, self._node, self._namespace)
+        pods = [Pod(item, self._namespace) for item in self._watch.list()]
         if afresh or not self._claims.know(pods):
             self._claims = HeldClaims.read(self._cluster, pods, self._policy.dra_drivers)
         else:
@@ -136,17 +139,26 @@ class Drain:
         return None if self._leave_stuck else self._claims
 
     def _wait_until_gone(self, which: Callable[[Pod], bool], timeout: int, sentence: str) -> list[Pod]:
-        started = self._clock()
-        while True:
-            remaining = [pod for pod in self._pods() if which(pod)]
-            if not remaining or self._is_over(started, timeout):
-                return remaining
-            self._say(sentence % _names(remaining))
-            self._pause(started, timeout)
+        started = self._clock.monotonic()
+        try:
+            while True:
+                remaining = [pod for pod in self._pods() if which(pod)]
+                if not remaining or self._is_over(started, timeout):
+                    return remaining
+                self._say(sentence % _names(remaining))
+                self._pause(started, timeout)
+        finally:
+            self._watch.end()
 
     def _evict(self, kind: str) -> int:
+        try:
+            return self._evict_until_gone(kind)
+        finally:
+            self._watch.end()
+
+    def _evict_until_gone(self, kind: str) -> int:
         policy, timeout = self._policy, self._policy.timeout(kind)
-        started = self._clock()
+        started = self._clock.monotonic()
         budgets = Budgets.read(self._cluster)
         gone: set[str | None] = set()
         attempts: dict[str | None, _Attempt] = {}
@@ -174,10 +186,11 @@ class Drain:
                 self._give_up([_why_there(pod, attempts.get(pod.uid), budgets, self._claims) for pod in pods], timeout)
             come_back.update((pod.owner_text or pod.label, _how_it_returns(pod)) for pod in pods if pod.uid not in first)
             self._say(_waits_for([pod for pod in pods if pod.uid in first], come_back, timeout))
-            self._pause(started, timeout)
+            refused = any(attempts[pod.uid].last_refusal for pod in pods if pod.uid in attempts and not attempts[pod.uid].accepted)
+            self._pause(started, timeout, soon=refused)
 
     def _is_over(self, started: float, timeout: int) -> bool:
-        return timeout > 0 and self._clock() - started >= timeout
+        return timeout > 0 and self._clock.monotonic() - started >= timeout
 
     def _are_left(self, pods: Sequence[Pod]) -> bool:
         """Whether these go down with the host, all of them told to end and not able to."""
@@ -188,7 +201,7 @@ class Drain:
 
     def _try(self, pod: Pod, attempt: _Attempt) -> None:
         """One eviction, unless the server asked to wait longer."""
-        if attempt.accepted or self._clock() < attempt.not_before:
+        if attempt.accepted or self._clock.monotonic() < attempt.not_before:
             return
         self._beat()
         try:
@@ -196,7 +209,7 @@ class Drain:
         except (kube_client.NotFound, kube_client.Conflict):
             return  # gone, or another pod by that name: the next listing tells
         except kube_client.Refused as exc:
-            attempt.refused(exc, self._clock())
+            attempt.refused(exc, self._clock.monotonic())
             return
         attempt.accepted = True
 
@@ -211,11 +224,18 @@ class Drain:
             self._said = sentence
             self._say_to(sentence)
 
-    def _pause(self, started: float, timeout: int) -> None:
-        self._beat()
-        waited = self._clock() - started
-        pause = pause_after(waited, _LONGEST_PAUSE, self._at_once)
-        self._sleep(max(0.0, min(pause, timeout - waited)) if timeout else pause)
+    def _pause(self, started: float, timeout: int, soon: bool = False) -> None:
+        """Sleep until the pods change, or until the next look. ``soon``: that is due also if no pod changes."""
+        now = self._clock.monotonic()
+        waited = now - started
+        left = max(0.0, timeout - waited) if timeout else float("inf")
+        pause = min(pause_after(waited, _LONGEST_PAUSE, self._at_once), left)
+        end = now + (pause if soon else min(_UNCHANGED, left))
+        while True:
+            self._beat()
+            most = min(_BEAT, end - self._clock.monotonic())
+            if most <= 0 or self._watch.wait(pause, pause_after(0, at_once=self._at_once), most):
+                return
 
 
 class _Attempt:

@@ -19,7 +19,15 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object, Objects, Selectors
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import (
+    AnyCluster,
+    Labels,
+    Object,
+    Objects,
+    Requests,
+    Selectors,
+)
 
 try:
     import yaml
@@ -70,6 +78,8 @@ FIELD_MANAGER = "npuops.ascend"
 
 PAGE = 500
 _ANSWER_SECONDS = 30
+# Of a watch, and of the beginning of its answer: a proxy between may hold it back until all of it has come.
+_WATCH_SECONDS, _OPEN_SECONDS = 300, 5
 _LONGEST_MESSAGE = 1000
 _LABEL_VALUE = re.compile("[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _WEBHOOK_HINT = (
@@ -194,7 +204,11 @@ class Cluster:
         self._discovery = client
         self._client = client.client
         # A connection that the server has closed meanwhile is still reopened at once.
-        self._client.client.rest_client.pool_manager.connection_from_url(self.address).retries = _Retries(3)
+        self._pool().retries = _Retries(3)
+
+    def _pool(self) -> Any:
+        """urllib3's connections to the API server."""
+        return self._client.client.rest_client.pool_manager.connection_from_url(self.address)
 
     @property
     def address(self) -> str:
@@ -219,17 +233,41 @@ class Cluster:
     def request(self, method: str, path: str, body: Any = None, text: bool = False, **params: Any) -> Any:
         """The decoded answer (text with ``text``). Raises NotFound, Conflict, or NpuError saying what is refused."""
         sent = self.clock.monotonic()
+        answer = self._send(method, path, body=body, **params)
         try:
-            answer = self._ask(
-                lambda: self._client.request(method, path, body=body, serialize=False, _request_timeout=_ANSWER_SECONDS, **params)
-            )
+            content = answer.data.decode("utf-8", "replace")
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
+        self.clock.heard(answer.headers.get("Date"), self.clock.monotonic() - sent)
+        return content if text else json.loads(content)
+
+    def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
+        """A watch of the objects at ``path`` for changes after the resource ``version``; None if its connection has no socket.
+
+        It ends by itself after a few minutes. Raises NpuError, for example if the account may not watch.
+        """
+        asked = {"watch": True, "resource_version": version, "timeout_seconds": _WATCH_SECONDS, **selectors}
+        pool = self._pool()
+        # Who waits can do without: no retries, for which a busy server may ask to wait half a minute.
+        usual, pool.retries = pool.retries, False
+        try:
+            answer = self._send("get", path, _OPEN_SECONDS, **asked)
+        finally:
+            pool.retries = usual
+        try:
+            return Stream(answer)
+        except OSError:
+            answer.close()
+            return None
+
+    def _send(self, method: str, path: str, seconds: float = _ANSWER_SECONDS, **params: Any) -> Any:
+        """The answer, of which only the headers were read. They must come within so many ``seconds``."""
+        try:
+            return self._ask(lambda: self._client.request(method, path, serialize=False, _request_timeout=seconds, **params))
         except ApiException as exc:
             raise _refused(self.address, exc)
         except HTTPError as exc:
             raise _unreachable(self.address, exc)
-        content = answer.data.decode("utf-8", "replace")
-        self.clock.heard(answer.headers.get("Date"), self.clock.monotonic() - sent)
-        return content if text else json.loads(content)
 
     def _ask(self, call: Callable[[], Any]) -> Any:
         """The answer. If the credentials are not accepted, it asks again with new ones: a credential plugin need not say how long
@@ -257,7 +295,7 @@ class Cluster:
         """All objects at ``path``, fetched in pages."""
         return list(self.each(path, **selectors))
 
-    def each(self: AnyCluster, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
+    def each(self: Requests, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
         """The objects at ``path`` one after the other; only one page of them is in memory."""
         unknown = selectors.keys() - Selectors.__annotations__.keys()
         if unknown:

@@ -11,6 +11,7 @@ from typing import Any, Unpack
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects, Selectors
 
 # Seconds without an answer after which a run gives up. What it has begun is finished by the next one.
@@ -103,6 +104,9 @@ class RetryingCluster:
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
         return kube_client.Cluster.may(self, verb, resource, group, namespace, name)
+
+    def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
+        return self._cluster.stream(path, version, **selectors)  # who waits can do without
 
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         return self._try("patch", path, lambda: self._cluster.merge_patch(path, body, **params))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
+
 # A Kubernetes object, or a part of one, as the API server has it: decoded JSON.
 Object = dict[str, Any]
 Objects = list[Object]
@@ -25,15 +27,19 @@ class Selectors(TypedDict, total=False):
     header_params: dict[str, str]
 
 
-class AnyCluster(Protocol):
+class Requests(Protocol):
+    """What makes requests."""
+
+    def request(self, method: str, path: str, **arguments: Any) -> Any:
+        """One request; the decoded answer. Raises NpuError."""
+
+
+class AnyCluster(Requests, Protocol):
     """A client.Cluster, or the retry.RetryingCluster of one."""
 
     @property
     def without_retries(self) -> AnyCluster:
         """The same without retries: an outage is told at once."""
-
-    def request(self, method: str, path: str, **arguments: Any) -> Any:
-        """One request; the decoded answer. Raises NpuError."""
 
     def get(self, path: str, **params: Any) -> Object | None:
         """The object, or None if there is none."""
@@ -46,6 +52,9 @@ class AnyCluster(Protocol):
 
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         """The object after the patch."""
+
+    def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
+        """A watch for changes after the resource version, or None where there can be none. Raises NpuError."""
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
         """Whether the user may do that."""

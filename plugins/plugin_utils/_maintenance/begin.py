@@ -43,8 +43,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch i
 # Seconds.
 SILENCE_POLL = 5
 _SHORT = 300  # after which who waits for chips to become allocatable gives up if no maintenance is to give any back
-LOOK = 30  # after which who waits for a slot looks at its node again
+LOOK = 30  # after which a run that waits looks again, at the slots and at its node, although no watch reports a change
 _TURN_PAUSES = 2, 15
+_TURNS = 5  # a second, of those that wait for the same slot
 
 
 def turn_pause(waited: float) -> float:
@@ -83,6 +84,9 @@ class Beginning:
             self._slots.give(self._request.node, self._request.run)
             self._slots.sweep()
             return self._work.outcome(exc.outcome, exc.reason)
+        finally:
+            self._slots.waited()
+            self._log.waited()
 
     # --- a record that exists ---
 
@@ -358,7 +362,8 @@ class Beginning:
                 told, when = why, now
             self._refuse_dead(why.holders)
             self._work.life.beat()
-            clock.sleep(turn_pause(now - started))
+            pause = turn_pause(now - started)
+            self._slots.wait(pause, turn_pause(0), LOOK if why.holders else pause, min(pause, self._request.at_once / _TURNS))
 
     def _refuse_dead(self, holders: SlotHolders) -> None:
         """Raise NpuError when dead runs left all of these. The limit leaves another worker of this run the time to take one up."""
@@ -424,7 +429,8 @@ class Beginning:
                 self._work.say(waits, maintenance_record.APPROVAL)
                 told = True
             self._work.still()
-            clock.sleep(min(turn_pause(waited), self._policy.approval_wait - waited))
+            left = self._policy.approval_wait - waited
+            self._log.wait(min(turn_pause(waited), left), turn_pause(0), min(LOOK, left))
 
 
 def _sign(record: Record) -> object:

@@ -222,7 +222,7 @@ class Work:
         limit = min(maintenance_slots.HOLDER_LIMIT, policy.heartbeat_limit)
         self.life = run_liveness.Life(self.cluster, request.namespace, request.run, clock)
         self.slots = maintenance_slots.Slots(self.cluster, request.namespace, clock, limit)
-        self.host = HostSide(host, self.log, clock, self.say, at_once=request.at_once)
+        self.host = HostSide(host, self.log, clock, self.say, at_once=request.at_once, heartbeat_limit=policy.heartbeat_limit)
         self.pods = pods(self.cluster, self.beat, self.say)
         self.smoke = smoke(self.cluster, self.beat, self.say) if smoke else None
         self._alerts = alerts

@@ -32,7 +32,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import LEFT, PAUSED
 
 
-
 class Ending:
     def __init__(self, work: Work) -> None:
         """``work``: Work."""

@@ -10,6 +10,7 @@ NpuError is what the host said.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -36,7 +37,8 @@ RETRY_SECONDS = 300  # without a connection, outside of a reboot
 ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
 ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
-LATE = 200  # a reboot that lasts longer is looked at with each heartbeat only
+LATE = 200  # without a watch, a reboot that lasts longer is looked at every 10 s
+REBOOT_BEAT = 20  # between two heartbeats while a host reboots, unless it is called
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
@@ -100,9 +102,10 @@ class HostSide:
         say: Callable[[str], None],
         retry_seconds: float = RETRY_SECONDS,
         at_once: int = 1,
+        heartbeat_limit: float = maintenance_record.HEARTBEAT_LIMIT,
     ) -> None:
-        """``at_once``: as of the MaintenanceRequest."""
-        self._at_once = at_once
+        """``at_once``: as of the MaintenanceRequest; ``heartbeat_limit``: as of the MaintenancePolicy."""
+        self._at_once, self._beat_seconds = at_once, min(REBOOT_BEAT, heartbeat_limit / 3)
         self._host, self._log, self._clock, self._say, self._retry_seconds = host, log, clock, say, retry_seconds
         self._back: View | None = None  # the view with which the host has just come back
 
@@ -237,11 +240,17 @@ class HostSide:
 
         Returns the host's view in the new boot. Raises NotBack, Held, NotSent; Gone is waited out.
         """
+        try:
+            return self._reboot(release, timeout, refuse_held)
+        finally:
+            self._log.waited()
+
+    def _reboot(self, release: str | None, timeout: float, refuse_held: bool) -> View:
         record, started = self._log.own, self._clock.monotonic()
-        ask_at, pause, seen = started, ASK_AGAIN, _Seen()
+        ask_at, pause, seen, changed = started, ASK_AGAIN, _Seen(), True
         while True:
             now = self._clock.monotonic()
-            boot_id = self._node_boot_id(seen)
+            boot_id = self._node_boot_id(seen, changed)
             if boot_id not in (None, record["boot_id"]):
                 view = self._look(seen) if seen.ready else None
                 # The Node's word alone is not enough: under a wrong alias it is another host's.
@@ -255,12 +264,28 @@ class HostSide:
                 self._look(seen)
                 raise NotBack("It did not come back within %d s: %s" % (timeout, seen.text(record["boot_id"])))
             seen.tell(self._say, now)
-            self._clock.sleep(_pause(now - started, self._at_once))
+            soon = boot_id != record["boot_id"]  # the host is back, or will register its Node again
+            changed = self._wait(now - started, soon) or soon
 
-    def _node_boot_id(self, seen: _Seen) -> str | None:
+    def _wait(self, waited: float, soon: bool) -> bool:
+        """Sleep until the Node changes, or until the next look. Return whether it may have changed.
+
+        ``waited``: seconds since the reboot began; ``soon``: the next look is due also if the Node does not change.
+        """
+        pause = maintenance_record.BEAT_SECONDS if waited >= LATE else kube_retry.pause_after(waited, at_once=self._at_once)
+        most = pause if soon else maintenance_record.BEAT_SECONDS
+        return self._log.wait(pause, kube_retry.pause_after(0, at_once=self._at_once), most)
+
+    def _beat(self) -> None:
+        """Before a call to the host, which may last as long as the heartbeat is late."""
+        with contextlib.suppress(node_log.Gone):  # the next look at the Node finds out
+            self._log.beat()
+
+    def _node_boot_id(self, seen: _Seen, changed: bool) -> str | None:
+        """``changed``: whether the Node may have changed since it was last seen."""
         try:
             # The answer to a heartbeat is the Node.
-            node = self._log.node if self._log.beat() else self._log.look()
+            node = self._log.node if self._log.beat(self._beat_seconds) or not changed else self._log.look()
         except node_log.Gone as exc:
             seen.node, seen.ready = exc.message, False
             return None
@@ -271,6 +296,7 @@ class HostSide:
         return boot_id
 
     def _look(self, seen: _Seen) -> View | None:
+        self._beat()
         try:
             view = self._host.view()
         except HostUnreachable as exc:
@@ -281,6 +307,7 @@ class HostSide:
 
     def _ask(self, release: str | None, refuse_held: bool, seen: _Seen) -> None:
         """One reboot call. The host sees to it that a boot ends once, however often it is asked."""
+        self._beat()
         record = self._log.own
         try:
             answer = self._host.rebooted(record["boot_id"], record["generation"], release, refuse_held)
@@ -305,14 +332,6 @@ class HostSide:
                 "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it unchanged."
                 % (generation, record["generation"])
             )
-
-
-def _pause(waited: float, at_once: int) -> float:
-    """Seconds until the next look at a Node whose host has been rebooting for ``waited`` seconds.
-
-    In the end they are those between heartbeats, whose answers tell of the Node. A little less would delay every other heartbeat.
-    """
-    return maintenance_record.BEAT_SECONDS if waited >= LATE else kube_retry.pause_after(waited, at_once=at_once)
 
 
 def _unreachable_text(exc: NpuError) -> str:

@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 
+PATH = "/api/v1/pods"
 NAMESPACE: str = spec_defaults.default("npu_namespace")  # of our components, unless another one is given
 
 
@@ -144,7 +145,12 @@ def is_kubelet_plugin(spec: Object) -> bool:
 
 def pods_of_node(cluster: AnyCluster, node: str, ours: str = NAMESPACE) -> list[Pod]:
     """The Pods (class Pod) of the node named ``node``: one request. ``ours``: the namespace of our components."""
-    return [Pod(item, ours) for item in cluster.each("/api/v1/pods", field_selector="spec.nodeName=" + node)]
+    return [Pod(item, ours) for item in cluster.each(PATH, field_selector=on_node(node))]
+
+
+def on_node(node: str) -> str:
+    """The field selector of the pods on the node."""
+    return "spec.nodeName=" + node
 
 
 def own_pod_name() -> str | None:

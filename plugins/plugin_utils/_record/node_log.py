@@ -13,6 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotations as data_annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.api_watch import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock, RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions, node_events
@@ -104,6 +105,7 @@ class NodeLog:
         self.writes = 0
         self._written = 0.0  # monotonic time of the last write
         self._uid: str | None = None
+        self._watch = Watch(cluster, clock, "/api/v1/nodes", field_selector="metadata.name=" + name)
 
     @property
     def own(self) -> Record:
@@ -128,6 +130,15 @@ class NodeLog:
         """Read the Node. Raises Gone, Recreated or Lost when it is not as this run left it."""
         self._accept(self._cluster.get(maintenance_record.path_of(self.name)), None)
         return self.node
+
+    def wait(self, pause: float, least: float, most: float) -> bool:
+        """Sleep until the Node changes, as Watch.wait. Return whether it may have changed since it was last seen."""
+        self._watch.read(self.node["metadata"].get("resourceVersion"))
+        return self._watch.wait(pause, least, most)
+
+    def waited(self) -> None:
+        """No more waits follow."""
+        self._watch.end()
 
     def adopt(self, record: Record) -> None:
         """Go on with the record that ``open`` found. Raises NpuError when it lacks what that takes."""
@@ -228,10 +239,10 @@ class NodeLog:
 
         self.write(decide)
 
-    def beat(self) -> bool:
-        """Show that this run lives: people at once, the record at most every 10 s. Whether the Node was read for that."""
+    def beat(self, every: float = maintenance_record.BEAT_SECONDS) -> bool:
+        """Show that this run lives: people at once, the record after ``every`` seconds. Whether the Node was read for that."""
         self._on_beat()
-        due = self.record is not None and self._clock.monotonic() - self._written >= maintenance_record.BEAT_SECONDS
+        due = self.record is not None and self._clock.monotonic() - self._written >= every
         if due:
             self.write(lambda _node, record: Change(dict(record, heartbeat=self.now())))
         return due

@@ -25,7 +25,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import
 _PREFIX = "npuops.ascend/parked-by."
 _RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,48}[A-Za-z0-9]")
 _LOOK_SECONDS = 5.0
-_LATE_SECONDS = 30.0
+_LATE_SECONDS = 45.0
 
 
 def _key(run: str) -> str:

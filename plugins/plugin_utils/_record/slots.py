@@ -12,6 +12,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import random
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple, TypeVar
 
@@ -20,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data import annotat
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations import Record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.duration import duration
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.api_watch import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Labels, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt as maintenance_halt
@@ -33,6 +35,8 @@ ANNOTATION = "npuops.ascend/slots"
 ASIDE = "aside"  # of a holder: people go on without the node
 # Seconds of silence after which a holder that has no record is taken for dead.
 HOLDER_LIMIT = 60
+# Seconds until a write that came after another one is tried again: at most the first, then twice as many each time.
+_BACKOFF, _LONGEST_BACKOFF = 0.1, 2.0
 # Kinds that are remembered as proved.
 _MOST_PROVED = 20
 # Characters that slots may fill on the Lease. The rest is for a halt, and for nodes that are in maintenance already.
@@ -91,6 +95,15 @@ class Slots:
         self._namespace = namespace
         self._collection = "/apis/coordination.k8s.io/v1/namespaces/%s/leases" % namespace
         self._path = "%s/%s" % (self._collection, LEASE)
+        self._changes = Watch(cluster, clock, self._collection, field_selector="metadata.name=" + LEASE)
+
+    def wait(self, pause: float, least: float, most: float, spread: float) -> bool:
+        """Sleep until the Lease changes, as Watch.wait. Return whether it may have changed since it was last read."""
+        return self._changes.wait(pause, least, most, spread)
+
+    def waited(self) -> None:
+        """No more waits follow."""
+        self._changes.end()
 
     def view(self) -> LeaseState:
         """{max, halted, holders} as they are."""
@@ -335,6 +348,7 @@ class Slots:
     def _read(self) -> tuple[Object | None, LeaseState]:
         """(Lease or None, {max, halted, holders})."""
         lease = self._cluster.get(self._path)
+        self._changes.read(lease["metadata"].get("resourceVersion") if lease is not None else None)
         slots: LeaseState = {"max": 1, "halted": None, "holders": {}}
         if lease is not None:
             text = kube_client.annotations(lease).get(ANNOTATION)
@@ -351,6 +365,7 @@ class Slots:
 
     def _write(self, decide: Callable[[LeaseState], Result]) -> Result:
         """``decide(slots)`` changes the dict and returns the result; it is called again if another run was faster."""
+        backoff = _BACKOFF
         while True:
             lease, before = self._read()
             after = copy.deepcopy(before)
@@ -365,7 +380,9 @@ class Slots:
                     self._replace(lease, annotations)
                 return result
             except kube_client.Conflict:
-                continue
+                # Many maintenances of a rollout may begin or end at the same moment.
+                self._clock.sleep(random.uniform(0, backoff))
+                backoff = min(2 * backoff, _LONGEST_BACKOFF)
 
     def _replace(self, lease: Object, annotations: Labels) -> None:
         metadata = {"annotations": annotations, "resourceVersion": lease["metadata"]["resourceVersion"]}

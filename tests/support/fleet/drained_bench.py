@@ -42,5 +42,5 @@ def bench_with_drain(cluster, made=None, **settings):
     made.cluster = Here
     clock = made.world.clock
     policy = drain_policy.DrainPolicy.of(drain=dict({"timeout": 120}, **settings))
-    made.pods = lambda patient, beat, say: node_drain.Drain(patient, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
+    made.pods = lambda patient, beat, say: node_drain.Drain(patient, "npu-a", policy, beat, say, clock)
     return made

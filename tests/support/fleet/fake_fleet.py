@@ -201,15 +201,18 @@ class FakeCluster:
 
     each = list
 
+    def stream(self, path, version, **_selectors):
+        return None
+
     @property
     def without_retries(self):
         return self
 
     retrying_outages_only = without_retries
 
-    def request(self, method, path, body=None, label_selector=None, **params):
+    def request(self, method, path, body=None, label_selector=None, field_selector=None, **params):
         if method == "get":
-            return {"metadata": {}, "items": self.list(path, label_selector)}
+            return {"metadata": {}, "items": self.list(path, label_selector, field_selector)}
         if method == "patch":
             self._world.check_light()
             node = path.removesuffix("/status")
@@ -266,6 +269,35 @@ class CountingCluster(FakeCluster):
         return super().list(path, *selectors, **more)
 
     each = list
+
+
+class WatchingCluster(CountingCluster):
+    """Its account may watch; notes (time, path) of each watch in ``watched``, which is the world's, too."""
+
+    def __init__(self, world):
+        super().__init__(world)
+        self.watched = world.watched = []
+
+    def stream(self, path, version, field_selector):
+        path = "%s/%s" % (path, field_selector.partition("=")[2])
+        self.watched.append((self._world.clock.now(), path))
+        return _Stream(self._world, path, version)
+
+
+class _Stream:
+    def __init__(self, world, path, version):
+        self._world, self._path, self._version = world, path, version
+
+    def arrived(self, seconds):
+        end = self._world.clock.now() + seconds
+        while self._world.objects[self._path]["metadata"]["resourceVersion"] == self._version:
+            if self._world.clock.now() >= end:
+                return False
+            self._world.clock.sleep(0.1)
+        return True
+
+    def close(self):
+        pass
 
 
 def merge(target, patch):

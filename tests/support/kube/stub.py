@@ -106,7 +106,8 @@ class ApiServer:
 
     ``denied``: (verb, resource) pairs that access reviews refuse; ``rules``: what tells the status of a review of a namespace's rules;
     ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
-    ``on_patch``: called before each patch; ``logs``: pod name -> text; ``requests``: (method, path) in order;
+    ``on_patch``: called before each patch; ``on_watch``: called with the HTTP handler and the query of each watch, returns whether it
+    has answered; None: lists have no version to watch from; ``logs``: pod name -> text; ``requests``: (method, path) in order;
     ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any; ``ahead``: seconds by which its
     clock is ahead.
     """
@@ -123,6 +124,7 @@ class ApiServer:
         self.ahead = 0.0
         self.over = threading.Event()
         self.on_patch = lambda: None
+        self.on_watch = None
         self._version = 100
         self._server = _at_a_new_address(_handler(self))
         self.address = "http://127.0.0.1:%d" % self._server.server_address[1]
@@ -196,10 +198,11 @@ class ApiServer:
         everything = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
         return {"incomplete": bool(self.denied), "resourceRules": [] if self.denied else [everything]}
 
-    @staticmethod
-    def _page(items, query):
+    def _page(self, items, query):
         start, limit = int(query.get("continue", 0)), int(query.get("limit", 0)) or len(items)
         metadata = {"continue": str(start + limit)} if start + limit < len(items) else {}
+        if self.on_watch is not None:
+            metadata["resourceVersion"] = str(self._version)
         return {"metadata": metadata, "items": items[start : start + limit]}
 
     def _patch(self, collection, name, body, dry_run, manager):
@@ -248,8 +251,11 @@ def _handler(api):
             body = json.loads(self.rfile.read(int(self.headers.get("Content-Length") or 0)) or "null")
             api.requests.append((self.command, url.path))
             api.accepted = self.headers.get("Accept") or ""
+            query = dict(urllib.parse.parse_qsl(url.query))
+            if "watch" in query and api.on_watch and api.on_watch(self, query):
+                return
             if api.tokens is None or (self.headers.get("Authorization") or "").partition(" ")[2] in api.tokens:
-                status, answer = api.answer(self.command, url.path, dict(urllib.parse.parse_qsl(url.query)), body)
+                status, answer = api.answer(self.command, url.path, query, body)
             else:
                 status, answer = 401, {"kind": "Status", "message": "Unauthorized", "code": 401}
             if (status, "") in (NO_ANSWER, FROZEN):

@@ -28,6 +28,9 @@ class Time:
             if when <= self.now:
                 self.events.pop(when)()
 
+    def monotonic(self):
+        return self.now
+
     def drain(self, cluster, node="a", leave_stuck=False, namespace="npu-operator", **variables):
         return node_drain.Drain(
             cluster,
@@ -35,8 +38,7 @@ class Time:
             drain_policy.DrainPolicy.of(**variables),
             beat=lambda: self.beats.append(self.now),
             say=self.said.append,
-            sleep=self.sleep,
-            clock=lambda: self.now,
+            clock=self,
             leave_stuck=leave_stuck,
             namespace=namespace,
         )

@@ -420,3 +420,24 @@ def test_a_recovery_leaves_static_pods_to_the_reboot(api, cluster, time):
     api.put(PODS, pod("train-a", owner=("Node", "a"), annotations=MIRROR, npus=8))
     assert [blocker.kind for blocker in time.drain(cluster).simulate()] == ["static-pod"]
     assert time.drain(cluster, leave_stuck=True).simulate() == []
+
+
+def test_a_drain_that_may_watch_lists_the_pods_when_they_change(api, cluster, time):
+    """However long they take to end."""
+    api.put(PODS, pod("slow"), pod("slower"))
+    api.on_evict = lambda item: item["metadata"].update(deletionTimestamp="2026-01-01T00:00:00Z")
+
+    def on_watch(handler, query):
+        """They end when the drain waits."""
+        api.objects[PODS].clear()
+        handler.close_connection = True
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(b"{}\n")
+        return True
+
+    api.on_watch = on_watch
+    assert time.drain(cluster).evict_others() == 2
+    assert api.evicted == ["slow", "slower"]
+    assert [path for method, path in api.requests if (method, path) == ("GET", PODS)] == [PODS] * 3  # one of them the watch
+    assert time.now < 3

@@ -500,9 +500,7 @@ def test_a_job_that_hangs_on_the_chips_keeps_no_recovery():
     without = {"timeout": 0, "force": True}
     policy = drain_policy.DrainPolicy.of({"selector": "job=yes", "timeout": 0}, without, without).of_recovery()
     bench.cluster = Cluster
-    bench.pods = lambda cluster, beat, say: node_drain.Drain(
-        cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic, leave_stuck=True
-    )
+    bench.pods = lambda cluster, beat, say: node_drain.Drain(cluster, "npu-a", policy, beat, say, clock, leave_stuck=True)
 
     def too_late():
         raise AssertionError("it still waits after an hour: %s" % bench.record)

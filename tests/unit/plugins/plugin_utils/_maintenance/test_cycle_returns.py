@@ -50,7 +50,7 @@ class Returns(Bench):
 
         self.cluster = Cluster
         policy = drain_policy.DrainPolicy.of(None, {"timeout": 300, "force": True}, {"timeout": 300, "force": True})
-        self.pods = lambda cluster, beat, say: node_drain.Drain(cluster, "npu-a", policy, beat, say, clock.sleep, clock.monotonic)
+        self.pods = lambda cluster, beat, say: node_drain.Drain(cluster, "npu-a", policy, beat, say, clock)
         go_down = self.host.go_down
 
         def cut_off():
@@ -136,12 +136,9 @@ def test_what_cannot_end_does_not_keep_a_recovery_from_its_reboot():
         bench.cluster(bench.world),
         "npu-a",
         drain_policy.DrainPolicy.of(),
-        sleep=clock.sleep,
-        clock=clock.monotonic,
+        clock=clock,
         leave_stuck=True,
     )
     assert drain.evict_returned(3) == 0
     with pytest.raises(pod_blocker.Blocked):
-        node_drain.Drain(
-            bench.cluster(bench.world), "npu-a", drain_policy.DrainPolicy.of(), sleep=clock.sleep, clock=clock.monotonic
-        ).evict_returned(3)
+        node_drain.Drain(bench.cluster(bench.world), "npu-a", drain_policy.DrainPolicy.of(), clock=clock).evict_returned(3)

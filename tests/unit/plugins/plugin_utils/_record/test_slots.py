@@ -43,6 +43,25 @@ def test_take_and_give(world, slots):
     assert slots.take("npu-b", "run-1", 1) is None
 
 
+def test_a_write_that_others_overtake_is_tried_less_and_less_often(world):
+    """As when fifty maintenances end at the same moment, and fifty others begin."""
+
+    class Crowded(FakeCluster):
+        def merge_patch(self, path, body, **params):
+            if world.clock.now() < begin + 20:
+                tried.append(world.clock.now())
+                world.clock.sleep(0.01)
+                raise kube_client.Conflict("the object has been modified")
+            return super().merge_patch(path, body, **params)
+
+    slots, tried, begin = Slots(Crowded(world), "npu-operator", world.clock), [], world.clock.now()
+    Slots(FakeCluster(world), "npu-operator", world.clock).halt("another run", "npu-c failed.")
+    slots.clear_halt()
+    assert 8 < len(tried) < 80
+    assert max(later - earlier for earlier, later in zip(tried, tried[1:])) < 2.1
+    assert world.slots()["halted"] is None
+
+
 RACK = Domain("example.com/rack", "1", 1)
 
 
