@@ -108,7 +108,7 @@ ROLLOUTS = {
     "version_lines": (("version_lines", "claims", "ill_chip"), 450),
     "heal": (("heal",), 500),
 }
-CRASHING = ("crash", "heal_crash")
+CRASHING = ("crash", "heal_crash", "slices")
 
 
 def test(checkout: Path, results: Path) -> list[Part]:
@@ -144,7 +144,7 @@ def test_all(checkout: Path, results: Path) -> list[Part]:
         ),
         *scenarios,
         *rollouts,
-        _pytest(results, "crash", [_rollout(name) for name in CRASHING], 800, Place.ROLLOUTS),
+        _pytest(results, "crash", [_rollout(name) for name in CRASHING], 900, Place.ROLLOUTS),
         _pytest(results, "containerd", [CONTAINERD], 300),
         _pytest(results, "lab-test", ["tests/lab", *_ignored(checkout)], 1200),
         _pytest(results, "oldest-containerd", [CONTAINERD], 300, Place.OLDEST),
