@@ -311,9 +311,12 @@ class HostPort:
     def __init__(self, controller: Controller, reached: Callable[[], Host]) -> None:
         self._controller, self._reached = controller, reached
 
-    def view(self, _wait: int | None = None, chips: bool = False, _ports: bool = False) -> Any:
-        what = "view with npu-smi" if chips else "view"
-        return self._call(what, lambda host: dict(host.view(), **({"chips": host.listed()} if chips else {})), writes=False)
+    def view(self, _wait: int | None = None, chips: bool = False, ports: bool = False) -> Any:
+        def seen(host: Host) -> dict[str, Any]:
+            view = dict(host.view(), **({"chips": host.listed()} if chips else {}))
+            return dict(view, ports=host.ports()) if ports else view
+
+        return self._call("view with npu-smi" if chips or ports else "view", seen, writes=False)
 
     def facts(self) -> Any:
         """(view, validation of the driver that is loaded, firmware of the staged releases)."""

@@ -413,6 +413,20 @@ DEFECTS = (
         "return change.record is None and (self.record is not None or state not in maintenance_record.DUE)",
         "return change.record is None and self.record is not None",
     ),
+    Defect(
+        "lost-ports-served",
+        "A user who is strict about network ports gets a node back whose ports are down with the new driver.",
+        "_maintenance/validation.py",
+        'if work.request.network == "strict":',
+        'if work.request.network == "never":',
+    ),
+    Defect(
+        "slow-ports-blamed",
+        "A link that takes its time after a boot is taken for one that stays down.",
+        "_maintenance/validation.py",
+        "            if work.clock.monotonic() >= deadline:\n                text",
+        "            if work.clock.monotonic() >= deadline - 120:\n                text",
+    ),
 )
 
 

@@ -37,6 +37,7 @@ _LOAD = 8.0  # until the driver is loaded: later than the kubelet is there
 _GRACE = 40.0  # until a kubelet that says nothing is taken for gone
 _COMPONENTS = 3.0  # until what a label asks for runs, or has left
 _AGENT = 10.0
+_LINKS = 30.0  # until the links of the ports are up
 
 
 class Host(BootLoader):
@@ -52,6 +53,7 @@ class Host(BootLoader):
         self.unreachable_until = self.frozen_until = 0.0
         self.components = True  # whether their pods run
         self.skew, self.chatty = 0.0, False
+        self.loses_ports: set[str] = set()  # releases with which they are down
         self._lives = 0  # tells what was planned in an earlier life from the present one
 
     # --- life ---
@@ -200,6 +202,13 @@ class Host(BootLoader):
 
     def view(self) -> dict[str, Any]:
         return self.answer(self.since_boot())
+
+    def ports(self) -> dict[str, str] | None:
+        """Link and address by chip."""
+        if not self.works or self.wedged:
+            return None
+        down = self.driver in self.loses_ports or self.since_boot() < _LINKS
+        return {str(chip): "%s 10.0.0.%d" % ("DOWN" if down else "UP", chip + 1) for chip in range(2)}
 
     def since_boot(self) -> float:
         return self._timeline.time - self.booted_at

@@ -210,6 +210,8 @@ class Invariants:
             self._taken_over(name, was, has)
         if ours and has is not None and "chips are worse" in (has["failure"] or "") and has.get("chips"):
             raise Violation("blamed for ill chips", "%s: %s" % (name, has["failure"]))  # they never get worse here
+        if ours and has is not None and "network ports are worse" in (has["failure"] or ""):
+            self._blamed_for_ports(name, has)
         if ours and has is not None and has["boot_id"] is not None and (was is None or was["boot_id"] is None):
             self._intended(name, before, was, has)
         acting = self.runs.get(self._api.acting)
@@ -469,9 +471,29 @@ class Invariants:
             raise Violation("waiting firmware not told", "%s: %s" % (name, last.get("failure")))
         if outcome == "success" and release and not same_driver(host.good, release):
             raise Violation("unconfirmed driver called done", "%s: %s is good, not %s" % (name, host.good, release))
+        run = self.runs.get(was["run"])
+        strict = run is not None and run.network == "strict" and self._all_the_same("network")
+        if (
+            outcome == "success"
+            and strict
+            and (was.get("ports") or {}).get("0", "").startswith("UP")
+            and host.driver in host.loses_ports
+        ):
+            raise Violation("given back without ports", "%s, by the run %s" % (name, was["run"]))
         if outcome == "rolled-back" and (not same_driver(host.driver, host.good) or host.next):
             text = "%s: it runs %s, %s is good, next is %s" % (name, host.driver, host.good, host.next)
             raise Violation("not rolled back", text)
+
+    def _blamed_for_ports(self, name: str, record: dict[str, Any]) -> None:
+        """Only where the user is strict about them, and only a driver with which they do not come up."""
+        run = self.runs.get(record["run"])
+        if run is not None and run.network != "strict" and self._all_the_same("network"):
+            raise Violation("blamed for ports", "%s, by %s: %s" % (name, run.name, record["failure"]))
+        if name not in self._schedule.lost_ports:
+            raise Violation("blamed for slow ports", "%s: %s" % (name, record["failure"]))
+
+    def _all_the_same(self, setting: str) -> bool:
+        return len({getattr(run, setting) for run in self._schedule.runs}) == 1
 
     def _count(self, name: str, was: dict[str, Any], last: dict[str, Any]) -> None:
         """As many failures as a run allows halt it, those of this run alone; and so does a node that does not work."""

@@ -223,6 +223,7 @@ class Playbook:
             pool=host["pool"] or "",
             proved=host["proved"],
             in_flight=tuple(plan["in_flight"]),
+            network=self._run.network,
         )
         return self._cycle(request, self._run.slots, recovers=False)
 
@@ -321,6 +322,7 @@ class Playbook:
                 maintenance_cycle.Recovery(guards),
                 resource=RESOURCE,
                 chips=CHIPS,
+                network=self._run.network,
             )
             if self._cycle(request, self._run.slots, recovers=True).get("api_unreachable"):
                 return

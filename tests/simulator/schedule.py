@@ -89,6 +89,7 @@ class Run:
     least: int = 0  # npu_upgrade_min_available, in nodes' worth of chips
     alert_at: float = 0.0  # an alert of its npu_upgrade_alerts fires from then on, in seconds of the simulation,
     alert_for: float = 0.0  # for so long; 0: never
+    network: str = "off"  # npu_validate_network
     watches: str = ""  # "granted", or "silent": granted, but a proxy holds the events back; "": its account may not watch
 
     def fires(self, seconds: float) -> bool:
@@ -132,7 +133,8 @@ class Schedule:
     ``ill``: nodes with chips that are not OK from the start, and stay so;
     ``eager``: kubelets report Ready at once, with the boot ID of the boot before; ``bad_newer``: nodes on which the newer one does not
     work; ``tells_kernel``: hosts know which kernel they boot next; ``host_skew``: seconds by which their clocks are wrong;
-    ``chatty``: what they say is long; ``zone``: TZ of the controllers."""
+    ``chatty``: what they say is long; ``zone``: TZ of the controllers; ``lost_ports``: nodes whose network ports are down with the new
+    driver."""
 
     seed: int = 0
     nodes: int = 1
@@ -152,6 +154,7 @@ class Schedule:
     host_skew: float = 0.0
     chatty: bool = False
     zone: str = ""
+    lost_ports: tuple[str, ...] = ()
 
     @property
     def length(self) -> int:
@@ -170,7 +173,7 @@ class Schedule:
         told: dict[str, Any] = json.loads(text)
         for name, kind in (("runs", Run), ("workloads", Workload), ("faults", Fault), ("incidents", Incident)):
             told[name] = tuple(kind(**entry) for entry in told.get(name, ()))
-        for name in ("bad", "wedged", "incurable", "flash_fails", "ill", "bad_newer"):
+        for name in ("bad", "wedged", "incurable", "flash_fails", "ill", "bad_newer", "lost_ports"):
             told[name] = tuple(told.get(name, ()))
         return cls(**told)
 
@@ -181,7 +184,21 @@ def make(seed: int) -> Schedule:
     theme = dice.choices((_anything, _waves, _takeover, _side_by_side, _parking), (32, 2, 2, 2, 2))[0]
     schedule = theme(dice, seed)
     # Each draws after the one before: a schedule from before there was the next one is the same that it was.
-    for more in (_firmware, _ill, _settings, _windows, _restores, _pauses, _soaks, _domains, _leasts, _alerts, _releases, _watches):
+    for more in (
+        _firmware,
+        _ill,
+        _settings,
+        _windows,
+        _restores,
+        _pauses,
+        _soaks,
+        _domains,
+        _leasts,
+        _alerts,
+        _releases,
+        _watches,
+        _ports,
+    ):
         schedule = more(dice, schedule)
     return schedule
 
@@ -208,6 +225,14 @@ def _watches(dice: random.Random, schedule: Schedule) -> Schedule:
         return schedule
     runs = tuple(dataclasses.replace(run, watches=dice.choices(("granted", "silent"), (4, 1))[0]) for run in schedule.runs)
     return dataclasses.replace(schedule, runs=runs)
+
+
+def _ports(dice: random.Random, schedule: Schedule) -> Schedule:
+    if dice.random() >= 0.2:
+        return schedule
+    modes = ("strict",) if dice.random() < 0.5 else ("off", "warn", "strict")
+    runs = tuple(dataclasses.replace(run, network=dice.choice(modes)) for run in schedule.runs)
+    return dataclasses.replace(schedule, runs=runs, lost_ports=tuple(name for name in schedule.names if dice.random() < 0.4))
 
 
 def _settings(dice: random.Random, schedule: Schedule) -> Schedule:

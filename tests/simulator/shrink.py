@@ -34,7 +34,7 @@ def shortest(schedule: Schedule, name: str) -> Schedule:
 def _simpler(schedule: Schedule) -> Iterator[Schedule]:
     """What is left when one thing is left out, the largest first; then with one thing more usual."""
     replace = dataclasses.replace
-    for field in ("runs", "incidents", "faults", "workloads", "wedged", "bad", "incurable"):
+    for field in ("runs", "incidents", "faults", "workloads", "wedged", "bad", "incurable", "lost_ports"):
         entries = getattr(schedule, field)
         for number in range(len(entries)):
             fewer = entries[:number] + entries[number + 1 :]
@@ -45,7 +45,8 @@ def _simpler(schedule: Schedule) -> Iterator[Schedule]:
         names = schedule.names[:-1]
         if all(entry.node in names for entry in schedule.incidents):
             kept = {
-                field: tuple(name for name in getattr(schedule, field) if name in names) for field in ("bad", "wedged", "incurable")
+                field: tuple(name for name in getattr(schedule, field) if name in names)
+                for field in ("bad", "wedged", "incurable", "lost_ports")
             }
             yield replace(schedule, nodes=schedule.nodes - 1, **kept)
     usual = Schedule()

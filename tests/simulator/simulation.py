@@ -61,6 +61,8 @@ class Simulation:
             for release, nodes in ((NEW, schedule.bad), (NEWER, schedule.bad_newer)):
                 if name in nodes:
                     host.broken.update(of_kernel(release, kernel) for kernel in KERNELS)
+            if name in schedule.lost_ports:
+                host.loses_ports.update(of_kernel(NEW, kernel) for kernel in KERNELS)
             if schedule.firmware:
                 host.brings.update(dict.fromkeys((of_kernel(NEW, kernel) for kernel in KERNELS), FIRMWARE))
             host.tells_next_kernel = schedule.tells_kernel

@@ -66,6 +66,7 @@ def test_nothing_is_the_same_everywhere():
     runs = [run for schedule in drawn for run in schedule.runs]
     assert {run.newer for run in runs} == {run.jobs for run in runs} == {True, False}
     assert {run.window for run in runs} == {"", *WINDOWS}
+    assert {run.network for run in runs} == {"off", "warn", "strict"} and any(schedule.lost_ports for schedule in drawn)
     assert {run.watches for run in runs} == {"", "granted", "silent"}
     assert {run.max_failures for run in runs} == {0, 1, 2} and len({run.storm_percent for run in runs}) > 1
     kinds = {entry.kind for schedule in drawn for entry in (*schedule.faults, *schedule.incidents)}
