@@ -39,7 +39,7 @@ from support.fleet.hosts import NEW, release  # noqa: E402
 from support.host.registry_server import Registry  # noqa: E402
 
 REPOSITORY, PROFILE = "mlops/ascend-driver", "910b-6.6.0-145.0.4.135-oe2403sp3"
-GOALS = {"ratio": 1.10, "cpu": 2.0, "requests": 180.0, "peak": 200.0, "memory": 60.0}
+GOALS = {"ratio": 1.10, "cpu": 2.0, "requests": 125.0, "peak": 200.0, "memory": 60.0}
 
 UNITS = {
     "ratio": "of drains and reboots",
