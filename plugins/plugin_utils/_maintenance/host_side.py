@@ -37,8 +37,8 @@ RETRY_SECONDS = 300  # without a connection, outside of a reboot
 ASK_AGAIN = 60  # a host that was asked to reboot is asked again if its node does not come back, then after twice the time
 ASK_AGAIN_MOST = 300  # seldom, since a host that is down may let a connection wait for half a minute
 POLL = 1.0
-LATE = 200  # without a watch, a reboot that lasts longer is looked at every 10 s
-REBOOT_BEAT = 20  # between two heartbeats while a host reboots, unless it is called
+LATE = 200  # without a watch, a reboot that lasts longer is looked at with each heartbeat only
+REBOOT_BEAT = 20  # between two heartbeats while a watch reports no change of a rebooting host's Node, and the host is not called
 READY_LIMIT = 1000  # npu-driver.service ends after 900
 READY_WAIT = 30  # of one call, which must end within 60
 HOLDERS_LIMIT = 60
@@ -284,8 +284,9 @@ class HostSide:
     def _node_boot_id(self, seen: _Seen, changed: bool) -> str | None:
         """``changed``: whether the Node may have changed since it was last seen."""
         try:
-            # The answer to a heartbeat is the Node.
-            node = self._log.node if self._log.beat(self._beat_seconds) or not changed else self._log.look()
+            # The answer to a heartbeat is the Node, so where that is to be read anyway, one takes the place of a look.
+            beaten = self._log.beat(maintenance_record.BEAT_SECONDS if changed else self._beat_seconds)
+            node = self._log.node if beaten or not changed else self._log.look()
         except node_log.Gone as exc:
             seen.node, seen.ready = exc.message, False
             return None

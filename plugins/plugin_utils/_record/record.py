@@ -59,7 +59,7 @@ TURNED = "turned-back"
 UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
 REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
 
-# Seconds. A record is beaten every 10 s, or 20 while its host reboots, and no host call lasts longer than 60 s.
+# Seconds. A record is beaten every 10 s, or 20 while a watch follows the reboot of its host. No host call lasts longer than 60 s.
 HEARTBEAT_LIMIT: int = spec_defaults.default("npu_upgrade_heartbeat_limit")
 BEAT_SECONDS = 10
 

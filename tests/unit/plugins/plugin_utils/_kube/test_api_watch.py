@@ -122,14 +122,18 @@ def test_what_was_reported_from_a_version_is_not_asked_again(server, watch):
     assert len(server.asked) == 2
 
 
-def test_after_a_watch_that_reports_at_once_it_polls_once(server, watch):
-    """As where the server ends all watches, or the objects change all the time."""
+def wait_where_all_is_reported_at_once(server, watch, times, spread=0):
     server.at_once = True
     server.send.set()
-    for version in range(4):
+    for version in range(times):
         server.version = str(version)
         watch.list()
-        assert watch.wait(3, 1, LONG) is True
+        assert watch.wait(3, 1, LONG, spread) is True
+
+
+def test_after_a_watch_that_reports_at_once_it_polls_once(server, watch):
+    """As where the server ends all watches, or the objects change all the time."""
+    wait_where_all_is_reported_at_once(server, watch, 4)
     assert watch.slept == [1, 0, 3, 1, 0, 3]
     assert len(server.asked) == 2
 
@@ -205,11 +209,6 @@ def test_an_event_without_end_is_not_read(server, watch):
 
 
 def test_those_who_wait_for_the_same_do_not_go_on_together(server, watch):
-    server.at_once = True
-    server.send.set()
-    for version in range(3):
-        server.version = str(version)
-        watch.list()
-        watch.wait(LONG, 1, LONG, 5)
+    wait_where_all_is_reported_at_once(server, watch, 3, spread=5)
     (_least, first, _pause, _least, second) = watch.slept
     assert first != second and 0 <= first <= 5 and 0 <= second <= 5
