@@ -65,7 +65,8 @@ class Step:
         """Say something that people should see even if all goes well."""
         self.say(text)
         self.next_sign = self.seconds + PROGRESS_INTERVAL
-        print(f"{self.name}: {text}", flush=True)
+        # A program may print its result on stdout.
+        print(f"{self.name}: {text}", file=sys.stderr, flush=True)
 
     def check(self) -> None:
         """Raise Stopped if the step is to end; for steps that work without a program."""

@@ -202,7 +202,7 @@ def test_good_archive(site, target, step, capsys):
     assert (target / "kubelet").read_text().startswith("kubernetes/server/bin/kubelet of upstream")
     assert (target / "kubelet").stat().st_mode & 0o777 == 0o755
     assert site.asked == [PATH]
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_site_that_does_not_deliver(site, target, step, capsys, monkeypatch, ans
     begun = time.monotonic()
     assert downloads.fetch(release(), WANTED, target, step) == set()
     assert time.monotonic() - begun < PATIENCE / 2
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"kubernetes-1.2: not downloaded: {site.url}{PATH}") and told in line
     assert fetched(target) == set()
 
@@ -237,14 +237,14 @@ def test_site_that_does_not_deliver(site, target, step, capsys, monkeypatch, ans
 def test_wrong_checksum_is_refused_loudly(site, target, step, capsys):
     other = release(b"other")
     assert downloads.fetch(other, WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "REFUSED" in line and hashlib.sha512(ARCHIVE).hexdigest() in line and other.sha512[ARCHITECTURE] in line
     assert fetched(target) == set()
 
 
 def test_no_such_version(site, target, step, capsys):
     assert downloads.fetch(dataclasses.replace(release(), version="v1.2.4"), WANTED, target, step) == set()
-    assert "HTTP status 404" in capsys.readouterr().out
+    assert "HTTP status 404" in capsys.readouterr().err
 
 
 def test_unreachable(target, step, capsys, monkeypatch):
@@ -253,14 +253,14 @@ def test_unreachable(target, step, capsys, monkeypatch):
         monkeypatch.setenv("NPU_LAB_DOWNLOADS", f"http://127.0.0.1:{taken.getsockname()[1]}")
         monkeypatch.setenv("no_proxy", "127.0.0.1")
         assert downloads.fetch(release(), WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "refused" in line
 
 
 def test_archive_that_is_none(site, target, step, capsys):
     site.files[PATH] = b"<html>sign in</html>"
     assert downloads.fetch(release(b"<html>sign in</html>"), WANTED, target, step) == set()
-    assert "cannot be unpacked" in capsys.readouterr().out
+    assert "cannot be unpacked" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("published", ["{}", "{}\n", "{}  {}\n", "{} *{}\r\n"])
@@ -269,20 +269,20 @@ def test_checksum_that_the_site_publishes(secure, target, step, capsys, publishe
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set(PROGRAMS)
     assert fetched(target) == set(PROGRAMS)
     assert secure.asked == [f"{PATH}.sha512", PATH]
-    assert capsys.readouterr().out == "kubernetes-1.2: downloaded Kubernetes v1.2.3: checksum from 127.0.0.1, not pinned\n"
+    assert capsys.readouterr().err == "kubernetes-1.2: downloaded Kubernetes v1.2.3: checksum from 127.0.0.1, not pinned\n"
 
 
 def test_pinned_checksum_counts_more_than_the_site(secure, target, step, capsys):
     secure.files = {PATH: b"other", f"{PATH}.sha512": checksum(b"other").encode()}
     assert downloads.fetch(release(), WANTED, target, step) == set()
     assert secure.asked == [PATH]
-    assert f"versions.toml says {checksum()}" in capsys.readouterr().out
+    assert f"versions.toml says {checksum()}" in capsys.readouterr().err
 
 
 def test_archive_that_is_not_what_its_site_says(secure, target, step, capsys):
     secure.files[f"{PATH}.sha512"] = checksum(b"other").encode()
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "REFUSED" in line and checksum() in line and f"127.0.0.1 says {checksum(b'other')}" in line
     assert fetched(target) == set()
 
@@ -307,7 +307,7 @@ def test_site_without_a_usable_checksum(secure, target, step, capsys, monkeypatc
     end_soon(monkeypatch, told)
     secure.files[f"{PATH}.sha512"] = answer
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith(f"kubernetes-1.2: not downloaded: {secure.url}{PATH}.sha512") and told in line
     assert secure.asked == [f"{PATH}.sha512"]
     assert fetched(target) == set()
@@ -316,14 +316,14 @@ def test_site_without_a_usable_checksum(secure, target, step, capsys, monkeypatc
 def test_certificate_that_is_not_trusted(secure, target, step, capsys, monkeypatch):
     monkeypatch.delenv("SSL_CERT_FILE")
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
-    assert "CERTIFICATE_VERIFY_FAILED" in capsys.readouterr().out
+    assert "CERTIFICATE_VERIFY_FAILED" in capsys.readouterr().err
     assert secure.asked == []
 
 
 def test_http_mirror_says_no_checksum(site, target, step, capsys):
     site.files[f"{PATH}.sha512"] = checksum().encode()
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "no checksum of Kubernetes v1.2.3" in line and site.url in line and "begins with https://" in line
     assert site.asked == []
 
@@ -332,7 +332,7 @@ def test_only_pinned_releases(secure, target, step, capsys, monkeypatch):
     monkeypatch.setattr(downloads, "SITE", secure.url)
     monkeypatch.setenv("NPU_LAB_DOWNLOADS", "pinned")
     assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert "no checksum of Kubernetes v1.2.3" in line and "NPU_LAB_DOWNLOADS is 'pinned'" in line
     assert secure.asked == []
     assert downloads.fetch(release(), WANTED, target, step) == set(PROGRAMS)
@@ -348,7 +348,7 @@ def test_redirect_from_https_to_http(secure, target, step, capsys, redirected):
         assert downloads.fetch(UNPINNED, WANTED, target, step) == set()
     finally:
         plain.stop()
-    (line,) = capsys.readouterr().out.splitlines()
+    (line,) = capsys.readouterr().err.splitlines()
     assert f"{secure.url}{redirected} redirects to {plain.url}{redirected}" in line
     assert plain.asked == []
     assert fetched(target) == set()
@@ -384,7 +384,7 @@ def test_redirect_that_never_ends(site, target, step, monkeypatch):
 def test_downloads_that_are_off(target, step, capsys, monkeypatch, value):
     monkeypatch.setenv("NPU_LAB_DOWNLOADS", value)
     assert downloads.fetch(release(), WANTED, target, step) == set()
-    assert capsys.readouterr().out == ""
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize("value", ["file:///etc", "dl.example.org", "ftp://dl.example.org", "Pinned"])
@@ -421,14 +421,14 @@ def test_what_was_downloaded_is_not_compiled(site, lab, step, tmp_path, capsys):
     (built,) = (tmp_path / "built").read_text().splitlines()
     assert built.endswith("/ go.etcd.io/etcd/server/v3")
     told = f"kubernetes-1.2: compiling etcd: usually takes a minute on 2 cores; log: {tmp_path}/log\n"
-    assert capsys.readouterr().out == told
+    assert capsys.readouterr().err == told
 
 
 def test_compiling_says_what_and_how_long(site, lab, step, tmp_path, capsys):
     site.files = {}
     for module in (binaries.REGISTRY, binaries.kubernetes(lab)):
         binaries.build(lab, module, step)
-    registry, reason, kubernetes = capsys.readouterr().out.splitlines()
+    registry, reason, kubernetes = capsys.readouterr().err.splitlines()
     assert registry == f"kubernetes-1.2: compiling registry: usually takes a minute on 2 cores; log: {tmp_path}/log"
     assert "not downloaded" in reason
     assert kubernetes == (

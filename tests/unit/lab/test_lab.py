@@ -110,10 +110,12 @@ def test_long_step_says_what_it_does_and_then_once_in_a_while(tmp_path, monkeypa
     assert len([line for line in lines if "] long " in line and line.endswith("... waiting for working")]) == 1
 
 
-def test_what_a_step_tells_is_a_sign_of_life(tmp_path):
+def test_what_a_step_tells_is_a_sign_of_life(tmp_path, capsys):
+    """And does not mix with what a program such as lab/dra-driver prints for another one."""
     with Step("test", tmp_path / "log") as step:
         step.tell("compiling")
         assert step.next_sign >= tasks.PROGRESS_INTERVAL
+    assert capsys.readouterr() == ("", "test: compiling\n")
 
 
 def test_input_of_a_program_is_not_logged(tmp_path):
