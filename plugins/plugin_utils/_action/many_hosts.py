@@ -7,7 +7,7 @@ Ansible runs a task in a process for each host, and with ssh that process is nin
 
 How to reach a host remains Ansible's own decision: `_Way` is its TaskExecutor, of which only the two methods run that make a
 connection, with its options and its become plugin, from the variables of a host. They are not public, and alike in ansible-core
-2.18 to 2.21; tests/unit/ansible/test_many_hosts.py runs with each of them.
+2.18 to 2.21, nor is what collects the warnings of a task; tests/unit/ansible/test_many_hosts.py runs with each of them.
 """
 
 from __future__ import annotations
@@ -27,6 +27,11 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded, ssh_keepalive
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_module import HostAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.lanes import Lanes
+
+try:
+    from ansible._internal._display_utils import DeferredWarningContext
+except ImportError:  # ansible-core 2.18
+    DeferredWarningContext = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -99,6 +104,17 @@ def ask(action: ActionBase, calls: Iterable[Call], secrets: dict[str, str], at_o
 
 
 def _answer(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str, Any]:
+    """The result, with the warnings of this host: that of the task is for all hosts, and ansible-core 2.21 moves all there."""
+    if DeferredWarningContext is None:
+        return _result(action, call, secrets)
+    with DeferredWarningContext(variables={}) as context:
+        answer = _result(action, call, secrets)
+    own = answer.get("warnings")
+    own = own if isinstance(own, list) else []
+    return dict(answer, warnings=own + [warning for warning in context.get_warnings() if warning not in own])
+
+
+def _result(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str, Any]:
     try:
         one = _Way(action, call, secrets).action(call.variables)
         try:

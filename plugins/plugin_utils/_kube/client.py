@@ -260,8 +260,9 @@ class Cluster:
             answer.close()
             return None
 
-    def _send(self, method: str, path: str, seconds: float = _ANSWER_SECONDS, **params: Any) -> Any:
-        """The answer, of which only the headers were read. They must come within so many ``seconds``."""
+    def _send(self, method: str, path: str, seconds: int = _ANSWER_SECONDS, **params: Any) -> Any:
+        """The answer, of which only the headers were read. They must come within so many ``seconds``: clients before 29 ignore a
+        limit that is no whole number."""
         try:
             return self._ask(lambda: self._client.request(method, path, serialize=False, _request_timeout=seconds, **params))
         except ApiException as exc:

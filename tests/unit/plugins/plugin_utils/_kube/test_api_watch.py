@@ -187,7 +187,8 @@ def test_a_watch_that_fails_is_tried_again(server, watch, fault):
 
 
 def test_behind_a_proxy_that_holds_watches_back_it_polls_before_long(server, watch, monkeypatch):
-    monkeypatch.setattr(kube_client, "_OPEN_SECONDS", 0.05)
+    # The client of Kubernetes 24 takes no limits but whole seconds.
+    monkeypatch.setattr(kube_client, "_OPEN_SECONDS", 1)
     server.frozen = True
     for _wait in range(5):
         watch.list()
