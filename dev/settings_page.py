@@ -98,7 +98,7 @@ Plain.add_representer(str, text_of)
 
 
 def page() -> str:
-    roles = {path.parent.parent.name: main(path) for path in sorted((CHECKOUT / "roles").glob("*/meta/argument_specs.yml"))}
+    roles = {path.name: taken(path) for path in sorted((CHECKOUT / "roles").glob("npu_*"))}
     takers: dict[str, list[str]] = {}
     for role, spec in roles.items():
         for name in spec["options"]:
@@ -120,6 +120,15 @@ def page() -> str:
         # A role may have nothing of its own.
         parts += section(role, intro, own) if own else [f"## {role}", "", intro, ""]
     return "\n".join(parts)
+
+
+def taken(role: pathlib.Path) -> dict[str, Any]:
+    """The spec of a role, with the options of the roles that it depends on."""
+    spec = main(role / "meta" / "argument_specs.yml")
+    for other in read(role / "meta" / "main.yml")["dependencies"]:
+        more = main(role.parent / other["role"].rpartition(".")[2] / "meta" / "argument_specs.yml")
+        spec["options"] = {**spec["options"], **more["options"]}
+    return spec
 
 
 def main(path: pathlib.Path) -> dict[str, Any]:

@@ -79,7 +79,9 @@ class ActionModule(HostsAction):
             if wanted.enabled and wanted.part == wanted_components.AGENT:
                 reasons += component_checks.agent_reasons(wanted)
             elif wanted.enabled:
-                reasons += component_checks.mindcluster_reasons(version_line, wanted)
+                found_here = component_checks.mindcluster_reasons(version_line, wanted)
+                # A setting that all components share is told once.
+                reasons += [reason for reason in found_here if reason not in reasons]
         brought = stack_checks.brought(found, enabled.__getitem__)
         for part in mindcluster_stack.PARTS:
             if enabled[part]:

@@ -13,7 +13,8 @@ options:
   components:
     description:
       - The settings of the components, as P(npuops.ascend.npu_component_settings#filter) returns them. For each component, by the
-        name of its role without C(npu_), the values of its variables, by their names without the prefix of that role.
+        name of its role without C(npu_), the values of its variables, by their names without the prefix of that role. What all
+        components share is in C(component).
       - What is not set has the default of the role.
     type: dict
     default: {}

@@ -16,7 +16,7 @@ description:
   - Fails for a version line that is not known, and for a component whose version or image belongs to another version line, or for a
     chip family
     without a device plugin.
-positional: component, version, image, accelerators, settings
+positional: component, version, image, accelerators, settings, common
 options:
   _input:
     description: The version line, such as V(26.1). The newest one if empty.
@@ -39,6 +39,10 @@ options:
     default: []
   settings:
     description: Further settings of the component, by their names without the prefix. They add to its flags and mounts.
+    type: dict
+    default: {}
+  common:
+    description: The settings that all components share, by their names without C(npu_component_). They add to its flags.
     type: dict
     default: {}
 """
@@ -69,6 +73,7 @@ def npu_mindcluster(
     image: str | Mapping[str, str | None] | None = None,
     accelerators: Iterable[str] = (),
     settings: Mapping[str, Any] | None = None,
+    common: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -77,7 +82,7 @@ def npu_mindcluster(
     try:
         row = mindcluster.version_line(str(version_line or ""))
         if component:
-            row = mindcluster.component(row["name"], component, settings or {})
+            row = mindcluster.component(row["name"], component, settings or {}, common)
     except NpuError as exc:
         raise AnsibleFilterError(exc.message) from exc
     reasons = mindcluster.mismatches(row["name"], component, version, image) if component else []

@@ -17,7 +17,7 @@ PLUGIN = "ascend-device-plugin-daemonset"
 # The nodes of that plugin; on the first one a workload uses the chips.
 BUSY, FREE = "npu-a", "npu-b"
 LIMIT = f"--limit={BUSY},{FREE}"
-CHANGED = {"npu_device_plugin_log_max_backups": 20}
+CHANGED = {"npu_component_log_levels": {"device_plugin": 1}}
 
 pytestmark = pytest.mark.usefixtures("installed")
 
@@ -101,7 +101,7 @@ def test_a_good_change(lab):
 def test_a_controller_that_is_killed(lab):
     """The next run completes what it began."""
     before = plugins(lab)
-    other = {"npu_device_plugin_log_max_backups": 21}
+    other = {"npu_component_log_levels": {"device_plugin": 2}}
     run_killed(
         lab,
         "the first pod is replaced",

@@ -78,7 +78,10 @@ def test_clusterd_knows_the_chips_of_all_nodes(lab):
 @pytest.mark.parametrize(
     ("variables", "told"),
     [
-        ({"npu_clusterd_log_level": 7}, "npu_clusterd_log_level is 7; it must be a whole number, -1 to 3"),
+        (
+            {"npu_component_log_levels": {"clusterd": 7}},
+            "npu_component_log_levels.clusterd is 7; it must be a whole number, -1 to 3",
+        ),
         (
             {"npu_noded_version": "v7.3.2"},
             "npu_noded_version is v7.3.2, of MindCluster 7.3, and npu_mindcluster_version_line is 26.1",

@@ -9,7 +9,7 @@ import copy
 import functools
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import yaml
@@ -25,6 +25,8 @@ _TAG = re.compile(r"[0-9A-Za-z_][0-9A-Za-z_.-]{0,127}\Z")
 _VOLCANO = re.compile(r"v?1\.[0-9]{1,2}\.[0-9]{1,2}(?:-|$)")
 # What ascend-for-volcano calls itself, with its release.
 VOLCANO_PLUGIN = "volcano-npu_%s"
+# The role whose settings all components share.
+COMMON = "npu_component"
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -78,10 +80,11 @@ def image(name: str | None, part: str, version: str | None = None, setting: str 
     return "%s:%s" % (repository, row[part].get("tag", "%s") % (version or row["version"]))
 
 
-def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def component(name: str | None, role: str, given: Mapping[str, Any], common: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The version line with what the settings of a component add to it.
 
-    ``role``: that of the component, such as npu_exporter; ``given``: its settings by their names without that prefix.
+    ``role``: that of the component, such as npu_exporter; ``given``: its settings by their names without that prefix; ``common``:
+    those of the role npu_component, likewise.
     Raises NpuError for settings that make no sense.
     """
     row = version_line(name)
@@ -89,14 +92,8 @@ def component(name: str | None, role: str, given: Mapping[str, Any]) -> dict[str
     if role == "npu_volcano":
         return dict(row, volcano=_volcano(row, settings))
     part = role.removeprefix("npu_")
-    reason = _too_many_backups(row, role, settings["log_max_backups"])
-    if reason:
-        raise NpuError(reason)
     wanted = dict(row[part])
-    wanted["flags"] = [_with_level(flag, settings["log_level"]) for flag in wanted["flags"]]
-    for option, flag in (("log_max_age", "-maxAge"), ("log_max_backups", "-maxBackups")):
-        if settings[option] != spec_defaults.default("%s_%s" % (role, option)):
-            wanted["flags"].append("%s=%d" % (flag, settings[option]))
+    wanted["flags"] = _with_logs(row, part, wanted["flags"], common)
     options = table()["options"]
     if role == "npu_ascend_operator":
         wanted["flags"] += options["gang_scheduling"][settings["gang_scheduling"]]
@@ -170,15 +167,20 @@ def shared_chips(accelerator: str) -> list[str]:
     return table()["families"].get(accelerator, {}).get("shared_chips", [])
 
 
-def _too_many_backups(row: dict[str, Any], role: str, wanted: int) -> str | None:
-    most = row[role.removeprefix("npu_")]["most_log_backups"]
-    if wanted <= most:
-        return None
-    return "%s_log_max_backups is %d; MindCluster %s keeps %d at most" % (role, wanted, row["name"], most)
-
-
-def _with_level(flag: str, level: int) -> str:
-    return "-logLevel=%d" % level if flag.startswith("-logLevel=") else flag
+def _with_logs(row: Mapping[str, Any], part: str, flags: Iterable[str], common: Mapping[str, Any] | None) -> list[str]:
+    """The flags of a component with those of its logs."""
+    settings = valid_settings.settings(COMMON, common)
+    most = row[part]["most_log_backups"]
+    if settings["log_max_backups"] > most:
+        found = (COMMON, settings["log_max_backups"], row["name"], most)
+        raise NpuError("%s_log_max_backups is %d; MindCluster %s keeps %d at most" % found)
+    level = "-logLevel=%d" % settings["log_levels"][part]
+    limits = [
+        "%s=%d" % (flag, settings[option])
+        for option, flag in (("log_max_age", "-maxAge"), ("log_max_backups", "-maxBackups"))
+        if settings[option] != spec_defaults.default("%s_%s" % (COMMON, option))
+    ]
+    return [level if flag.startswith("-logLevel=") else flag for flag in flags] + limits
 
 
 def no_plugin(name: str | None, accelerator: str, chip: str | None = None) -> str | None:

@@ -26,6 +26,7 @@ NO_AGENT_IMAGE = (
 )
 # What install deploys, in this order, each by its role without npu_.
 PARTS = (AGENT, "device_plugin", "exporter", *mindcluster_stack.PARTS)
+_COMMON = mindcluster.COMMON.removeprefix("npu_")
 # Those of MindCluster, and what people call them.
 TITLES = {"device_plugin": "device plugin", "exporter": "exporter"} | {
     component.part: component.title for component in mindcluster_stack.COMPONENTS
@@ -41,7 +42,7 @@ ARGUMENTS = {
 class Wanted:
     """One component. ``version``: its release, None for the one of the version line; ``images``: by their variables without the
     role's prefix, None for upstream's; ``settings``: the values of its variables, named alike, not checked, without those that
-    have their default.
+    have their default; ``common``: likewise, of those that all components share.
     """
 
     part: str
@@ -49,6 +50,7 @@ class Wanted:
     version: str | None
     images: Mapping[str, str | None]
     settings: Mapping[str, Any]
+    common: Mapping[str, Any]
 
     @property
     def role(self) -> str:
@@ -56,12 +58,14 @@ class Wanted:
 
 
 def given(variables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By part, the values that the variables of a host set, by their names without the role's prefix.
+    """By part, the values that the variables of a host set, by their names without the role's prefix. Those that all components
+    share are the part ``component``.
 
     An image may be made of other variables of its role. The host does not have their defaults: only the role knows the image then.
     """
     return {
-        part: {option: variables[name] for option, name in _options(part).items() if _is_known(variables, name)} for part in PARTS
+        part: {option: variables[name] for option, name in _options(part).items() if _is_known(variables, name)}
+        for part in (*PARTS, _COMMON)
     }
 
 
@@ -73,15 +77,15 @@ def _is_known(variables: Mapping[str, Any], name: str) -> bool:
 
 def is_variable(name: str) -> bool:
     """Whether ``given`` reads the variable."""
-    return any(name in _options(part).values() for part in PARTS)
+    return any(name in _options(part).values() for part in (*PARTS, _COMMON))
 
 
 def of(components: Mapping[str, Any]) -> dict[str, Wanted]:
     """All components, from the option ``components``. Raises NpuError for a switch, a version or an image that makes no sense."""
-    return {part: _wanted(part, components.get(part) or {}) for part in PARTS}
+    return {part: _wanted(part, components.get(part) or {}, components.get(_COMMON) or {}) for part in PARTS}
 
 
-def _wanted(part: str, settings: Mapping[str, Any]) -> Wanted:
+def _wanted(part: str, settings: Mapping[str, Any], common: Mapping[str, Any]) -> Wanted:
     def value(option: str) -> Any:
         return valid_settings.of_variable("npu_%s_%s" % (part, option), settings.get(option))
 
@@ -92,6 +96,7 @@ def _wanted(part: str, settings: Mapping[str, Any]) -> Wanted:
         value("version") if part != AGENT else None,
         {option: value(option) or None for option in images},
         settings,
+        common,
     )
 
 

@@ -64,7 +64,7 @@ def mindcluster_reasons(version_line: str, wanted: Wanted) -> list[str]:
     """Why a component of MindCluster cannot be deployed, as sentences."""
     reasons = mindcluster.mismatches(version_line, wanted.role, wanted.version, wanted.images)
     try:
-        mindcluster.component(version_line, wanted.role, wanted.settings)
+        mindcluster.component(version_line, wanted.role, wanted.settings, wanted.common)
     except NpuError as exc:
         reasons.append(exc.message)
     return reasons

@@ -17,24 +17,15 @@ import yaml
 
 # Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most or None).
 _RANGES: dict[str, tuple[int, int | None]] = {
-    "npu_ascend_operator_log_level": (-1, 3),
-    "npu_ascend_operator_log_max_age": (7, 700),
-    "npu_ascend_operator_log_max_backups": (1, 180),
-    "npu_clusterd_log_level": (-1, 3),
-    "npu_clusterd_log_max_age": (7, 700),
-    "npu_clusterd_log_max_backups": (1, 180),
-    "npu_device_plugin_log_level": (-1, 3),
-    "npu_device_plugin_log_max_age": (7, 700),
-    "npu_device_plugin_log_max_backups": (1, 180),
+    **{
+        "npu_component_log_levels." + part: (-1, 3)
+        for part in ("device_plugin", "exporter", "clusterd", "noded", "ascend_operator")
+    },
+    "npu_component_log_max_age": (7, 700),
+    "npu_component_log_max_backups": (1, 180),
     "npu_device_plugin_share_count": (1, 100),
-    "npu_exporter_log_level": (-1, 3),
-    "npu_exporter_log_max_age": (7, 700),
-    "npu_exporter_log_max_backups": (1, 180),
     "npu_heal_storm_percent": (0, 100),
     "npu_heal_watch_interval": (1, None),
-    "npu_noded_log_level": (-1, 3),
-    "npu_noded_log_max_age": (7, 700),
-    "npu_noded_log_max_backups": (1, 180),
     "npu_volcano_log_level": (0, 5),
     "npu_validate_network_pings": (0, 4096),
     "npu_upgrade_heartbeat_limit": (1, None),

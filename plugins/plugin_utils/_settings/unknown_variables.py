@@ -10,7 +10,18 @@ from collections.abc import Iterable
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
 
-RENAMED = {"npu_daemonset_max_unavailable": "npu_rollout_max_unavailable"}
+RENAMED = {
+    "npu_daemonset_max_unavailable": "npu_rollout_max_unavailable",
+    **{
+        "npu_%s_%s" % (part, old): new % part if "%s" in new else new
+        for part in ("device_plugin", "exporter", "clusterd", "noded", "ascend_operator")
+        for old, new in (
+            ("log_level", "npu_component_log_levels.%s"),
+            ("log_max_age", "npu_component_log_max_age"),
+            ("log_max_backups", "npu_component_log_max_backups"),
+        )
+    },
+}
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:

@@ -34,7 +34,7 @@ PLUGIN = dict(
     npu_device_plugin_datatrace_dir="/user/cluster-info/datatrace-config",
     npu_device_plugin_kubelet_pods=False,
     npu_node_agent_enabled=False,
-    __npu_device_plugin_version_line=mindcluster.version_line("7.3"),
+    __npu_version_line=mindcluster.version_line("7.3"),
     __npu_device_plugin_families=["huawei-Ascend910"],
 )
 AGENT = dict(
@@ -56,7 +56,7 @@ EXPORTER = dict(
     npu_exporter_containerd_dir="/run/containerd",
     npu_exporter_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     npu_exporter_service_monitor_labels={"release": "prometheus"},
-    __npu_exporter_version_line=mindcluster.version_line("7.3"),
+    __npu_version_line=mindcluster.version_line("7.3"),
 )
 OPERATOR = dict(
     SHARED,
@@ -66,7 +66,7 @@ OPERATOR = dict(
     npu_ascend_operator_resources={"limits": {"cpu": "2", "memory": "3Gi"}},
     npu_ascend_operator_node_selector={"masterselector": "dls-master-node"},
     npu_ascend_operator_tolerations=[{"key": "dedicated", "operator": "Exists"}],
-    __npu_ascend_operator_version_line=mindcluster.version_line("7.3"),
+    __npu_version_line=mindcluster.version_line("7.3"),
 )
 VOLCANO = dict(
     SHARED,
@@ -81,7 +81,7 @@ VOLCANO = dict(
         crd.name for component in mindcluster_stack.COMPONENTS if component.part == "volcano" for crd in component.crds
     ],
     npu_volcano_leftovers=[{"namespace": "volcano-system", "name": "vcjob-fault-npu-cm"}],
-    __npu_volcano_version_line=mindcluster.component("7.3", "npu_volcano", {}),
+    __npu_version_line=mindcluster.component("7.3", "npu_volcano", {}),
 )
 CLUSTERD = dict(
     SHARED,
@@ -92,7 +92,7 @@ CLUSTERD = dict(
     npu_clusterd_node_selector={"masterselector": "dls-master-node"},
     npu_clusterd_tolerations=[{"key": "dedicated", "operator": "Exists"}],
     npu_clusterd_leftovers=[{"namespace": "mindx-dl", "name": "cluster-info-node-cm"}],
-    __npu_clusterd_version_line=mindcluster.version_line("7.3"),
+    __npu_version_line=mindcluster.version_line("7.3"),
 )
 NODED = dict(
     SHARED,
@@ -102,7 +102,7 @@ NODED = dict(
     npu_noded_profiling_dir="",
     npu_noded_resources={"limits": {"cpu": "500m", "memory": "300Mi"}},
     npu_noded_leftovers=[{"namespace": "mindx-dl", "name": "mindx-dl-nodeinfo-a"}],
-    __npu_noded_version_line=mindcluster.version_line("7.3"),
+    __npu_version_line=mindcluster.version_line("7.3"),
 )
 
 
@@ -116,14 +116,14 @@ def plugin_of(family, variables=None, version_line="7.3"):
     variables = dict(
         variables or PLUGIN,
         __npu_device_plugin_families=[family],
-        __npu_device_plugin_version_line=mindcluster.version_line(version_line),
+        __npu_version_line=mindcluster.version_line(version_line),
     )
     return render("npu_device_plugin", "device-plugin.yaml.j2", variables)
 
 
 def render_all(role, template, variables):
     """The objects of a role's template."""
-    loader = jinja2.FileSystemLoader(os.path.join(ROLES, role, "templates"))
+    loader = jinja2.FileSystemLoader([os.path.join(ROLES, name, "templates") for name in (role, "npu_component")])
     environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname, **{"npuops.ascend.npu_mirrored": mirrored})
     with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:

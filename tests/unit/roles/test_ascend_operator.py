@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
@@ -32,13 +31,13 @@ UPSTREAMS = {
 PODS = {"create", "list", "watch", "delete", "get", "update"}
 
 
-def rendered(template, version_line="26.1", settings=None, **variables):
-    known = mindcluster.component(version_line, ROLE, settings or {})
-    return render(ROLE, template, dict(OPERATOR, __npu_ascend_operator_version_line=known, **variables))
+def rendered(template, version_line="26.1", settings=None, common=None, **variables):
+    known = mindcluster.component(version_line, ROLE, settings or {}, common)
+    return render(ROLE, template, dict(OPERATOR, __npu_version_line=known, **variables))
 
 
-def pod_of(version_line="26.1", settings=None, **variables):
-    deployment = rendered("ascend-operator.yaml.j2", version_line, settings, **variables)["Deployment"]
+def pod_of(version_line="26.1", settings=None, common=None, **variables):
+    deployment = rendered("ascend-operator.yaml.j2", version_line, settings, common, **variables)["Deployment"]
     spec = deployment["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return deployment, spec, container
@@ -71,8 +70,8 @@ def test_flags(version_line):
     (command,) = pod_of(version_line)[2]["args"]
     assert "exec ascend-operator " in command and command.endswith(" -enableGangScheduling=true")
     assert "mkdir -p /var/log/mindx-dl/ascend-operator;" in command, "the log's directory must belong to its user"
-    settings = {"gang_scheduling": False, "log_level": -1, "log_max_backups": 7, "log_max_age": 14}
-    (command,) = pod_of(version_line, settings)[2]["args"]
+    common = {"log_levels": {"ascend_operator": -1}, "log_max_backups": 7, "log_max_age": 14}
+    (command,) = pod_of(version_line, {"gang_scheduling": False}, common)[2]["args"]
     assert command.endswith(" -maxAge=14 -maxBackups=7 -enableGangScheduling=false") and " -logLevel=-1 " in command
 
 
@@ -112,8 +111,3 @@ def test_the_kind_is_ours_by_its_label():
     assert crd["metadata"]["labels"] == {"app.kubernetes.io/managed-by": "npuops.ascend"}
     (version,) = crd["spec"]["versions"]
     assert (version["name"], version["subresources"]) == ("v1", {"status": {}})
-
-
-def test_settings_that_make_no_sense():
-    with pytest.raises(NpuError, match="npu_ascend_operator_log_max_age is 3"):
-        mindcluster.component("26.1", ROLE, {"log_max_age": 3})

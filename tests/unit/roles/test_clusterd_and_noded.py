@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
-from support.kube.manifests import CLUSTERD, NODED, ROLES, render, render_all
+from support.kube.manifests import CLUSTERD, NODED, render, render_all
 
 VERSION_LINES = pytest.mark.parametrize("version_line", mindcluster.names())
 BOTH = pytest.mark.parametrize("part", ["clusterd", "noded"])
@@ -46,13 +45,13 @@ UPSTREAMS = {
 }
 
 
-def rendered(part, template, version_line="26.1", settings=None, **variables):
-    known = mindcluster.component(version_line, "npu_" + part, settings or {})
-    return render("npu_" + part, template, {**VARIABLES[part], "__npu_%s_version_line" % part: known, **variables})
+def rendered(part, template, version_line="26.1", common=None, **variables):
+    known = mindcluster.component(version_line, "npu_" + part, {}, common)
+    return render("npu_" + part, template, {**VARIABLES[part], "__npu_version_line": known, **variables})
 
 
-def pod_of(part, version_line="26.1", settings=None, **variables):
-    workload = rendered(part, part + ".yaml.j2", version_line, settings, **variables)[COMPONENTS[part].kind]
+def pod_of(part, version_line="26.1", common=None, **variables):
+    workload = rendered(part, part + ".yaml.j2", version_line, common, **variables)[COMPONENTS[part].kind]
     spec = workload["spec"]["template"]["spec"]
     (container,) = spec["containers"]
     return workload, spec, container
@@ -128,7 +127,7 @@ def test_flags(part, version_line):
     """Go's flags take the last of two."""
     (command,) = pod_of(part, version_line)[2]["args"]
     assert "exec %s -logFile=/var/log/mindx-dl/%s/%s.log -logLevel=0" % (part, part, part) in command
-    (command,) = pod_of(part, version_line, {"log_level": -1, "log_max_backups": 7, "log_max_age": 14})[2]["args"]
+    (command,) = pod_of(part, version_line, {"log_levels": {part: -1}, "log_max_backups": 7, "log_max_age": 14})[2]["args"]
     assert command.endswith(" -maxAge=14 -maxBackups=7") and " -logLevel=-1" in command
 
 
@@ -224,15 +223,7 @@ def test_no_role_takes_the_label_that_another_gives_a_namespace(part, ours):
 
 @BOTH
 def test_what_it_has_written_goes_with_it(part):
-    (configmap,) = render_all("npu_" + part, "leftovers.yaml.j2", VARIABLES[part])
+    (configmap,) = render_all(
+        "npu_component", "leftovers.yaml.j2", {"__npu_component_leftovers": VARIABLES[part]["npu_%s_leftovers" % part]}
+    )
     assert configmap["metadata"] == VARIABLES[part]["npu_%s_leftovers" % part][0]
-    text = (ROLES / ("npu_" + part) / "templates" / "leftovers.yaml.j2").read_text(encoding="utf-8")
-    assert text.partition("#}\n")[2].startswith("# "), "Ansible makes None of an empty text"
-
-
-@BOTH
-def test_settings_that_make_no_sense(part):
-    with pytest.raises(NpuError, match="npu_%s_log_max_age is 3" % part):
-        mindcluster.component("26.1", "npu_" + part, {"log_max_age": 3})
-    with pytest.raises(NpuError, match="npu_%s_log_max_backups is 31; MindCluster 7.3 keeps 30 at most" % part):
-        mindcluster.component("7.3", "npu_" + part, {"log_max_backups": 31})

@@ -50,7 +50,7 @@ CLUSTER_WIDE = (
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 )
-FAMILIES = list(PLUGIN["__npu_device_plugin_version_line"]["device_plugin"]["families"])
+FAMILIES = list(PLUGIN["__npu_version_line"]["device_plugin"]["families"])
 TEMPLATES = [
     ("npu_device_plugin", "device-plugin.yaml.j2", dict(PLUGIN, __npu_device_plugin_families=FAMILIES)),
     (
@@ -85,7 +85,7 @@ def optional(part):
         (
             "npu_" + part,
             template,
-            {**variables, "__npu_%s_version_line" % part: mindcluster.component(version_line, "npu_" + part, {})},
+            {**variables, "__npu_version_line": mindcluster.component(version_line, "npu_" + part, {})},
         )
         for template in templates
         for version_line in mindcluster.names()

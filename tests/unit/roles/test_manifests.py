@@ -15,7 +15,6 @@ import threading
 import time
 
 import pytest
-import yaml
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
@@ -47,7 +46,7 @@ FAMILIES_OF = {"7.3": FAMILIES, "26.1": FAMILIES + ("huawei-npu",)}
 
 
 def policies_of(version_line):
-    variables = dict(PLUGIN, __npu_device_plugin_version_line=mindcluster.version_line(version_line))
+    variables = dict(PLUGIN, __npu_version_line=mindcluster.version_line(version_line))
     return render_all("npu_device_plugin", "admission-policy.yaml.j2", variables)
 
 
@@ -217,7 +216,7 @@ def test_device_plugin_of_26_1(family, name, suffix):
 @pytest.mark.parametrize("version_line", FAMILIES_OF)
 def test_volcano_mounts_more_and_says_so(version_line):
     volcano = mindcluster.component(version_line, "npu_device_plugin", {"volcano": True})
-    variables = dict(PLUGIN, __npu_device_plugin_version_line=volcano)
+    variables = dict(PLUGIN, __npu_version_line=volcano)
     objects = render("npu_device_plugin", "device-plugin.yaml.j2", variables)
     before, after = mounts(plugin_of("huawei-Ascend910", version_line=version_line)["DaemonSet"]), mounts(objects["DaemonSet"])
     assert {path: after[path] for path in set(after) - set(before)} == {
@@ -233,7 +232,7 @@ def test_volcano_mounts_more_and_says_so(version_line):
 def test_the_plugins_of_chips_that_can_be_shared_share_them(version_line):
     shared = mindcluster.component(version_line, "npu_device_plugin", {"share_count": 4})
     for accelerator, expected in (("huawei-Ascend310P", 4), ("huawei-Ascend910", 1)):
-        variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_device_plugin_version_line=shared)
+        variables = dict(PLUGIN, __npu_device_plugin_families=[accelerator], __npu_version_line=shared)
         template = render("npu_device_plugin", "device-plugin.yaml.j2", variables)["DaemonSet"]["spec"]["template"]
         before = plugin_of(accelerator, version_line=version_line)["DaemonSet"]["spec"]["template"]
         assert shared_chips.devices_per_chip([template]) == expected
@@ -249,9 +248,7 @@ def test_sockets_of_another_distribution(version_line):
     assert found["/var/lib/kubelet/device-plugins"] == ("/var/lib/kubelet/device-plugins", None, False), "whatever its directory is"
     if version_line == "26.1":
         assert found["/run/containerd"] == ("/run/k0s", "DirectoryOrCreate", True)
-    variables = dict(
-        EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_exporter_version_line=mindcluster.version_line(version_line)
-    )
+    variables = dict(EXPORTER, npu_exporter_containerd_dir="/run/k0s", __npu_version_line=mindcluster.version_line(version_line))
     found = mounts(render("npu_exporter", "npu-exporter.yaml.j2", variables)["DaemonSet"])
     assert found["/run/containerd"] == ("/run/k0s", None, True)
 
@@ -441,9 +438,7 @@ def test_exporter():
 
 def test_exporter_of_26_1():
     """Only the flags and the probe are others."""
-    new = render(
-        "npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_exporter_version_line=mindcluster.version_line("26.1"))
-    )
+    new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_version_line=mindcluster.version_line("26.1")))
     old = render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)
     (container,), (before,) = (objects["DaemonSet"]["spec"]["template"]["spec"]["containers"] for objects in (new, old))
     assert container["args"][0].split("; umask 027; exec ")[1] == (
@@ -481,7 +476,7 @@ def healthz():
 def test_a_component_that_answers_or_waits_is_alive(component, tmp_path, healthz):
     """Upstream's probe would end one that waits for the driver, and the kubelet would pause longer each time."""
     role, template, variables = COMPONENTS[component]
-    version_line = {"__%s_version_line" % role: mindcluster.version_line("26.1")}
+    version_line = {"__npu_version_line": mindcluster.version_line("26.1")}
     (container,) = render(role, template, dict(variables, **version_line))["DaemonSet"]["spec"]["template"]["spec"]["containers"]
     *command, port = container["livenessProbe"]["exec"]["command"]
     assert "--healthz-address=" + port in container["args"][0].split()
@@ -590,11 +585,8 @@ def test_policies_are_about_each_write_of_the_agent():
 
 def test_the_agents_policies_come_before_the_permissions_that_they_restrict():
     """And go after them: a removal is in reverse order."""
-    with open(os.path.join(ROLES, "npu_node_agent", "vars", "main.yml"), encoding="utf-8") as stream:
-        constants = yaml.safe_load(stream)
-    for definitions in ("__npu_node_agent_definitions", "__npu_node_agent_absent_definitions"):
-        text = constants[definitions]
-        assert 0 < text.index("__npu_node_agent_admission_templates") < text.index("node-agent.yaml.j2")
+    text = pathlib.Path(ROLES, "npu_node_agent", "tasks", "main.yml").read_text(encoding="utf-8")
+    assert 0 < text.index("__npu_node_agent_admission_templates") < text.index("node-agent.yaml.j2")
 
 
 def test_one_name_of_each_condition():

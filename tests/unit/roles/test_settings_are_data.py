@@ -81,7 +81,7 @@ def test_no_setting_is_in_a_script(role, template):
     variables = settings_with(role, PLAIN)
     if role == "npu_volcano":
         given = {"version": "26.1.0-" + PLAIN, "arguments": {PLAIN: PLAIN}}
-        variables["__npu_volcano_version_line"] = mindcluster.component("26.1", role, given)
+        variables["__npu_version_line"] = mindcluster.component("26.1", role, given)
     found = scripts(manifests.render_all(role, template, variables))
     assert [script for script in found if PLAIN in script] == []
     # Not because it finds none.

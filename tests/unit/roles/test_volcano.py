@@ -38,7 +38,7 @@ LEFT_OUT = {
 
 def rendered(template, version_line="26.1", settings=None, **variables):
     known = mindcluster.component(version_line, ROLE, settings or {})
-    return render_all(ROLE, template, {**VOLCANO, "__npu_volcano_version_line": known, **variables})
+    return render_all(ROLE, template, {**VOLCANO, "__npu_version_line": known, **variables})
 
 
 def pod_of(name, version_line="26.1", settings=None, **variables):
@@ -212,11 +212,11 @@ def test_the_scheduler_writes_the_status_of_a_pod_group_with_the_rest():
 
 def test_never_an_empty_text():
     """Ansible makes None of it."""
-    for template in ("crds.yaml.j2", "leftovers.yaml.j2"):
-        text = (ROLES / ROLE / "templates" / template).read_text(encoding="utf-8")
+    for role, template in ((ROLE, "crds.yaml.j2"), ("npu_component", "leftovers.yaml.j2")):
+        text = (ROLES / role / "templates" / template).read_text(encoding="utf-8")
         assert text.partition("#}\n")[2].startswith("# ")
 
 
 def test_what_it_has_written_goes_with_it():
-    (configmap,) = rendered("leftovers.yaml.j2")
+    (configmap,) = rendered("leftovers.yaml.j2", __npu_component_leftovers=VOLCANO["npu_volcano_leftovers"])
     assert configmap["metadata"] == VOLCANO["npu_volcano_leftovers"][0]

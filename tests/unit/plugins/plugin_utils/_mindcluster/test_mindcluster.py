@@ -115,17 +115,24 @@ ROLES = {"npu_device_plugin": "device_plugin", "npu_exporter": "exporter"}
 def test_settings_that_nobody_gives_change_nothing(version_line, role):
     """An empty answer of a survey is none."""
     plain = mindcluster.version_line(version_line)
-    for given in ({}, {"log_level": "", "log_max_age": None}):
-        assert mindcluster.component(version_line, role, given) == plain == npu_mindcluster(version_line, role, settings=given)
+    for common in (None, {}, {"log_levels": "", "log_max_age": None}, {"log_levels": {ROLES[role]: None}}):
+        assert mindcluster.component(version_line, role, {}, common) == plain == npu_mindcluster(version_line, role, common=common)
 
 
 @pytest.mark.parametrize("version_line", mindcluster.names())
 @pytest.mark.parametrize("role", ROLES)
 def test_what_is_logged_and_kept(version_line, role):
-    given = {"log_level": "-1", "log_max_age": "30", "log_max_backups": 5}
-    flags = mindcluster.component(version_line, role, given)[ROLES[role]]["flags"]
+    common = {"log_levels": {ROLES[role]: "-1"}, "log_max_age": "30", "log_max_backups": 5}
+    flags = mindcluster.component(version_line, role, {}, common)[ROLES[role]]["flags"]
     assert "-logLevel=-1" in flags and "-logLevel=0" not in flags
     assert flags[-2:] == ["-maxAge=30", "-maxBackups=5"]
+
+
+def test_each_component_has_a_level_of_its_own():
+    common = {"log_levels": {"exporter": 2}}
+    assert "-logLevel=0" in mindcluster.component("26.1", "npu_device_plugin", {}, common)["device_plugin"]["flags"]
+    levels = spec_defaults.option("npu_component_log_levels")["options"]
+    assert set(levels) == {part for part in mindcluster.version_line()["images"] if not part.startswith("volcano_")}
 
 
 @pytest.mark.parametrize("version_line", mindcluster.names())
@@ -173,26 +180,6 @@ def test_volcano(version_line, family, mounts):
 @pytest.mark.parametrize(
     ("version_line", "role", "given", "told"),
     [
-        (
-            "7.3",
-            "npu_device_plugin",
-            {"log_max_backups": 31},
-            "npu_device_plugin_log_max_backups is 31; MindCluster 7.3 keeps 30 at most",
-        ),
-        (
-            "7.3",
-            "npu_exporter",
-            {"log_max_backups": "180"},
-            "npu_exporter_log_max_backups is 180; MindCluster 7.3 keeps 30 at most",
-        ),
-        (
-            "26.1",
-            "npu_exporter",
-            {"log_max_backups": 181},
-            "npu_exporter_log_max_backups is 181; it must be a whole number, 1 to 180",
-        ),
-        ("26.1", "npu_exporter", {"log_max_age": 6}, "npu_exporter_log_max_age is 6; it must be a whole number, 7 to 700"),
-        ("26.1", "npu_exporter", {"log_level": 4}, "npu_exporter_log_level is 4; it must be a whole number, -1 to 3"),
         ("26.1", "npu_device_plugin", {"volcano": "maybe"}, "npu_device_plugin_volcano is 'maybe'; it must be true or false"),
         ("26.1", "npu_device_plugin", {"hot_reset": 1}, "it must be disabled or inference or training-offline"),
         (
@@ -227,23 +214,45 @@ def test_settings_that_a_program_would_refuse(version_line, role, given, told):
     assert told in str(caught.value)
 
 
-def wanted(role, given):
+@pytest.mark.parametrize(
+    ("version_line", "common", "told"),
+    [
+        ("7.3", {"log_max_backups": "31"}, "npu_component_log_max_backups is 31; MindCluster 7.3 keeps 30 at most"),
+        ("26.1", {"log_max_backups": 181}, "npu_component_log_max_backups is 181; it must be a whole number, 1 to 180"),
+        ("26.1", {"log_max_age": 6}, "npu_component_log_max_age is 6; it must be a whole number, 7 to 700"),
+        ("26.1", {"log_levels": {"exporter": 4}}, "npu_component_log_levels.exporter is 4; it must be a whole number, -1 to 3"),
+        (
+            "26.1",
+            {"log_levels": {"plugin": 1}},
+            "npu_component_log_levels has no 'plugin'; it has device_plugin, exporter, clusterd,",
+        ),
+    ],
+)
+@pytest.mark.parametrize("role", ROLES)
+def test_log_settings_that_a_program_would_refuse(version_line, role, common, told):
+    (reason,) = component_checks.mindcluster_reasons(version_line, wanted(role, {}, common))
+    assert told in reason
+    with pytest.raises(AnsibleFilterError) as caught:
+        npu_mindcluster(version_line, role, common=common)
+    assert told in str(caught.value)
+
+
+def wanted(role, given, common=None):
     part = role.removeprefix("npu_")
-    return wanted_components.of({part: given})[part]
+    return wanted_components.of({part: given, "component": common})[part]
 
 
 def test_all_that_is_wrong_with_a_component_is_told_at_once():
-    reasons = component_checks.mindcluster_reasons("26.1", wanted("npu_exporter", {"version": "v7.3.2", "log_level": 9}))
-    assert [reason.split()[0] for reason in reasons] == ["npu_exporter_version", "npu_exporter_log_level"]
+    reasons = component_checks.mindcluster_reasons("26.1", wanted("npu_exporter", {"version": "v7.3.2"}, {"log_max_age": 1}))
+    assert [reason.split()[0] for reason in reasons] == ["npu_exporter_version", "npu_component_log_max_age"]
     assert component_checks.mindcluster_reasons("26.1", wanted("npu_exporter", {})) == []
 
 
-@pytest.mark.parametrize("role", ROLES)
-def test_the_newest_version_line_is_the_default(role):
-    option = spec_defaults.role_options(role)["npu_mindcluster_version_line"]
+def test_the_newest_version_line_is_the_default():
+    option = spec_defaults.role_options("npu_component")["npu_mindcluster_version_line"]
     assert option["choices"] == list(mindcluster.names())
     assert option["default"] == mindcluster.default() == npu_mindcluster("")["name"] == mindcluster.names()[-1]
-    defaults = yaml.safe_load((CHECKOUT / "roles" / role / "defaults" / "main.yml").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load((CHECKOUT / "roles/npu_component/defaults/main.yml").read_text(encoding="utf-8"))
     assert defaults["npu_mindcluster_version_line"] == option["default"]
 
 

@@ -12,11 +12,18 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spe
 
 
 def test_variables_by_component():
-    variables = {"npu_exporter_enabled": "no", "npu_volcano_scheduler_image": "r/s:1", "npu_noded_log_level": None, "mine": 1}
+    variables = {
+        "npu_exporter_enabled": "no",
+        "npu_volcano_scheduler_image": "r/s:1",
+        "npu_component_log_levels": {"noded": 1},
+        "npu_noded_resources": None,
+        "mine": 1,
+    }
     found = wanted_components.given(variables)
     assert {part: settings for part, settings in found.items() if settings} == {
         "exporter": {"enabled": "no"},
         "volcano": {"scheduler_image": "r/s:1"},
+        "component": {"log_levels": {"noded": 1}},
     }
 
 
@@ -35,9 +42,11 @@ def test_what_is_not_set_has_the_default_of_the_role():
 
 
 def test_values_as_text():
-    wanted = wanted_components.of({"noded": {"enabled": "true", "version": "v7.3.2", "image": "", "log_level": "1"}})["noded"]
+    wanted = wanted_components.of({"noded": {"enabled": "true", "version": "v7.3.2", "image": "", "admission_policy": "no"}})[
+        "noded"
+    ]
     assert (wanted.enabled, wanted.version, wanted.images) == (True, "v7.3.2", {"image": None})
-    assert wanted.settings["log_level"] == "1"
+    assert wanted.settings["admission_policy"] == "no"
 
 
 def test_a_switch_that_is_none():
