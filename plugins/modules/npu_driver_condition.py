@@ -12,8 +12,8 @@ version_added: 0.1.0
 author:
   - npuops.ascend maintainers (@npuops)
 description:
-  - Removes the conditions C(npuops.ascend/DriverReady) and C(npuops.ascend/ChipsHealthy), with which the node agent says whether
-    driver and chips work, from all nodes.
+  - Removes the conditions C(npuops.ascend/DriverReady), C(npuops.ascend/ChipsHealthy) and C(npuops.ascend/NetworkReady), with which
+    the node agent says whether driver, chips and network ports work, from all nodes.
   - Use it after the DaemonSet of the agent was deleted, because the conditions are no longer updated. The module removes those of
     each node when the pod of the agent has ended there, and keeps all other conditions.
   - To remove single nodes from service, use M(npuops.ascend.npu_withdraw), which does the same for these nodes.

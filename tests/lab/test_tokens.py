@@ -267,8 +267,8 @@ def test_agent_changes_little_of_its_node_and_nothing_of_others(api, subresource
     refused(lambda: api(AGENT).patch(NODE % node + subresource, meta(**change)), words)
 
 
-CONDITION, CHIPS = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
-ONLY = f"may only change the conditions {CONDITION} and {CHIPS}"
+CONDITION, CHIPS, NETWORK = KINDS = tuple("npuops.ascend/" + name for name in ("DriverReady", "ChipsHealthy", "NetworkReady"))
+ONLY = f"may only change the conditions {CONDITION}, {CHIPS} and {NETWORK} in the status"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -295,10 +295,10 @@ def told(node):
 def test_agent_writes_and_removes_its_conditions(lab, agents):
     lab.wait_for(lambda: CONDITION in told(lab.node(HERE)), 60, "the agent tells whether the driver works")
     before = told(lab.node(HERE))
-    both = agents({"status": {"conditions": [verdict(), verdict(CHIPS)]}})
-    assert told(both) == {**before, CONDITION: "Broken", CHIPS: "Broken"}
-    removed = agents({"status": {"conditions": [{"type": kind, "$patch": "delete"} for kind in (CONDITION, CHIPS)]}})
-    assert told(removed) == {kind: reason for kind, reason in before.items() if kind not in (CONDITION, CHIPS)}
+    written = agents({"status": {"conditions": [verdict(kind) for kind in KINDS]}})
+    assert told(written) == {**before, **dict.fromkeys(KINDS, "Broken")}
+    removed = agents({"status": {"conditions": [{"type": kind, "$patch": "delete"} for kind in KINDS]}})
+    assert told(removed) == {kind: reason for kind, reason in before.items() if kind not in KINDS}
 
 
 def test_agent_writes_no_condition_of_another_node(agents):
@@ -326,7 +326,7 @@ def test_agents_condition_has_a_size(lab, agents):
     refused(lambda: agents({"status": {"conditions": [verdict(message="m" * 1025)]}}), limit)
     refused(lambda: agents({"status": {"conditions": [verdict(reason="R" * 129)]}}), limit)
     refused(lambda: agents({"status": {"conditions": [verdict(), verdict(CHIPS, message="m" * 1025)]}}), limit)
-    for kind in (CONDITION, CHIPS):
+    for kind in KINDS:
         others = [one for one in lab.node(HERE)["status"]["conditions"] if one["type"] != kind]
         refused(
             lambda kind=kind, others=others: agents({"status": {"conditions": [*others, verdict(kind), verdict(kind)]}}, MERGE),

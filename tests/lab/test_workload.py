@@ -287,7 +287,7 @@ def told(lab, node: str = "npu-a") -> tuple[bool, bool, bool]:
     )
 
 
-DRIVER, CHIPS = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
+DRIVER, CHIPS, NETWORK = ("npuops.ascend/" + name for name in ("DriverReady", "ChipsHealthy", "NetworkReady"))
 
 
 def condition(lab, node: str = "npu-a", kind: str = DRIVER) -> dict:
@@ -344,6 +344,7 @@ def test_a_chip_with_a_fault_is_named_with_its_code(lab):
     """The others serve: for schedulers the node is ready, but for administrators it is unhealthy."""
     sick = "Alarm with 80E18402 (SeparateNPU: 64 HBM rows are isolated after uncorrectable errors: no more can be)"
     wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
+    wait_condition(lab, "True", "NoPortFaults", kind=NETWORK)
     lab.fault("npu-a", "alarm", "3", "80E18402", "Alarm")
     try:
         wait_condition(lab, "False", "ChipsUnhealthy", kind=CHIPS)
@@ -362,6 +363,18 @@ def test_a_chip_with_a_fault_is_named_with_its_code(lab):
         lab.fault("npu-a", "clear")
     wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
     wait_condition(lab, "True", "DriverResponds")
+
+
+def test_a_port_that_is_down_is_told_and_takes_no_chip_away(lab):
+    lab.fault("npu-a", "alarm", "3", "81078603", "Warning")
+    try:
+        wait_condition(lab, "False", "PortFaults", kind=NETWORK)
+        assert "NPU 3 chip 0 (0000:c4:00.0) with 81078603" in condition(lab, kind=NETWORK)["message"]
+        wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
+        wait_allocatable(lab, "npu-a")
+    finally:
+        lab.fault("npu-a", "clear")
+    wait_condition(lab, "True", "NoPortFaults", kind=NETWORK)
 
 
 def test_a_maintenance_is_no_wedge(lab):

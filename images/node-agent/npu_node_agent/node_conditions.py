@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Tell everybody who watches Nodes whether driver and chips work, with conditions of the Node."""
+"""Tell everybody who watches Nodes whether driver, chips and network ports work, with conditions of the Node."""
 
 from __future__ import annotations
 

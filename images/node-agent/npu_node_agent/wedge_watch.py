@@ -12,7 +12,7 @@ from typing import Optional, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_faults, chip_health
 
-from . import cdi_check, chips_condition, driver_condition, probe
+from . import cdi_check, chips_condition, driver_condition, network_condition, probe
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .chip_faults import Faults
@@ -229,15 +229,16 @@ class Watch:
             self._missing = expected.phrase
 
     def _tell(self, state: str) -> None:
-        """Say on the Node what is known of driver and chips. Of a driver that has not answered yet, nothing new is."""
+        """Say on the Node what is known of driver, chips and ports. Of a driver that has not answered yet, nothing new is."""
         if state == READY and not self._answered:
             return
         driver = self._driver_verdict(state)
         if state == READY:
-            chips = chips_condition.listed(self._listed, self._missing)
+            chips, network = chips_condition.listed(self._listed, self._missing), network_condition.listed(self._listed)
         else:
             chips = chips_condition.unknown(driver, None if state == MAINTENANCE else self._missing)
-        self._conditions.want({driver_condition.TYPE: driver, chips_condition.TYPE: chips})
+            network = network_condition.unknown(driver)
+        self._conditions.want({driver_condition.TYPE: driver, chips_condition.TYPE: chips, network_condition.TYPE: network})
 
     def _driver_verdict(self, state: str) -> Verdict:
         if state == MAINTENANCE:

@@ -13,8 +13,10 @@ from fakes import wait_for
 from test_node_conditions import CHIPS, told
 from test_wedge_watch import Chips, address, page, sample, some_probes  # noqa: F401
 
+from npu_node_agent import network_condition
 from npu_node_agent.driver_condition import TYPE
 
+NETWORK = network_condition.TYPE
 HEALTH = 'chip_health{bus_id="%s",chip="0",health="%s",npu="%d"}'
 
 
@@ -92,6 +94,26 @@ def test_fault_codes_of_chips_that_are_not_ok(agent, api, chips, ready):
     wait_for(lambda: "npuops_node_agent_chip_fault_info{" not in page(agent))
 
 
+def test_a_port_that_is_down(agent, api, chips, ready):
+    """The chip serves, and the node is no place for jobs of several nodes."""
+    chips.faults("echo 'Error Code : 81078603 80E00209'")
+    agent.start()
+    wait_for(lambda: told(api, NETWORK) == ("True", "NoPortFaults"))
+    chips.list("Warning")
+    wait_for(lambda: told(api, NETWORK) == ("False", "PortFaults"))
+    assert message(api, NETWORK) == (
+        "1 of 8 chips report faults of their network ports; NPU 0 chip 0 (0000:c1:00.0)"
+        " with 81078603 (NotHandleFault: the network port of the chip is down)"
+    )
+    assert told(api, CHIPS) == ("True", "ChipsHealthy")
+    chips.faults("echo 'Error Code : 80E18402'")
+    chips.list("Alarm")
+    wait_for(lambda: told(api, NETWORK) == ("True", "NoPortFaults"))
+    assert told(api, CHIPS) == ("False", "ChipsUnhealthy"), "a fault of the chip is none of its port"
+    chips.set("fails")
+    wait_for(lambda: told(api, NETWORK) == ("Unknown", "DriverWedged"))
+
+
 HOSTILE = {
     "hangs": "exec sleep 1000",
     "never ends": "exec yes 'Error Code : 80E18402'",
@@ -110,6 +132,7 @@ def test_answers_about_faults_that_are_none(agent, api, chips, ready, script):
     chips.list("Alarm", "Critical", "Alarm")
     agent.start()
     wait_for(lambda: told(api, CHIPS) == ("False", "ChipsUnhealthy"))
+    assert told(api, NETWORK) == ("Unknown", "FaultCodesNotKnown") and "NPU 2 chip 0" in message(api, NETWORK)
     assert "Critical, NPU" in message(api, CHIPS) and " with " not in message(api, CHIPS) and message(api, CHIPS).isprintable()
     some_probes(chips, 5)
     assert told(api) == ("True", "ChipsUnhealthy") and os.path.exists(os.path.join(agent.run_dir, "driver-ready"))

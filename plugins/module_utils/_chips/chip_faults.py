@@ -99,6 +99,11 @@ def withdrawn(chip):
     return any(level(code) not in (None, *fault_table.KEPT) for code in chip.get("codes") or ())
 
 
+def of_network(chip):
+    """Those of the chip's codes that are about its network port."""
+    return [code for code in chip.get("codes") or () if code in fault_table.NETWORK]
+
+
 def told(chip):
     """The codes of the chip, with levels and meanings, as a phrase that begins with a space; "" without any."""
     codes = chip.get("codes") or ()

@@ -58,7 +58,7 @@ def ill(chips):
 
 def told(chips):
     """Those of ``chips`` that are not OK, with their fault codes, as a phrase for people; empty if all are OK."""
-    return ", ".join("%s: %s%s" % (_name(chip), chip["health"], chip_faults.told(chip)) for chip in ill(chips))
+    return ", ".join("%s: %s%s" % (name(chip), chip["health"], chip_faults.told(chip)) for chip in ill(chips))
 
 
 def worse(before, chips):
@@ -70,9 +70,9 @@ def worse(before, chips):
     for chip in chips:
         was = known.get(key(chip))
         if was is not None and _rank(chip["health"]) > _rank(was):
-            found.append("%s is %s, and was %s before" % (_name(chip), chip["health"], was))
+            found.append("%s is %s, and was %s before" % (name(chip), chip["health"], was))
     gone = sorted(set(known) - set(by_key(chips)))
-    return found + ["the chip %s is missing" % name.partition("/")[0] for name in gone]
+    return found + ["the chip %s is missing" % one.partition("/")[0] for one in gone]
 
 
 def unknown(before, chips):
@@ -97,5 +97,6 @@ def _rank(health):
     return _LEVELS.index(health) if health in _LEVELS else len(_LEVELS)
 
 
-def _name(chip):
+def name(chip):
+    """What messages call the chip."""
     return "NPU %(npu)d chip %(chip)d (%(bus_id)s)" % chip

@@ -151,3 +151,5 @@ CODES = {
     "80E58E02": (RESTART, "the cryptographic unit of the security module is broken"),
     "80E58E03": (RESTART, "the key management of the security module is broken"),
 }
+# Those of a chip's port to the network between hosts: its link, RoCE, and the network controller.
+NETWORK = frozenset(code for code in CODES if code.startswith(("810786", "80BB8", "80BD8")))

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The conditions of a Node in which its agent says whether driver and chips work, and which stay when the agent has gone."""
+"""The conditions of a Node in which its agent says whether driver, chips and network ports work. They stay when it has gone."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 
 _NODES = "/api/v1/nodes/"
 
-DRIVER_READY, CHIPS_HEALTHY = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
-TYPES = (DRIVER_READY, CHIPS_HEALTHY)
+DRIVER_READY, CHIPS_HEALTHY, NETWORK_READY = ("npuops.ascend/" + name for name in ("DriverReady", "ChipsHealthy", "NetworkReady"))
+TYPES = (DRIVER_READY, CHIPS_HEALTHY, NETWORK_READY)
 
 # type: (the status that the agent gives it in a maintenance, what it may have been before)
 _IN_MAINTENANCE = {
     # What the agent said of a driver that does not work tells more.
     DRIVER_READY: ("False", ("True",)),
-    # Of chips, nothing is known until they are listed again.
+    # Of chips and their ports, nothing is known until they are listed again.
     CHIPS_HEALTHY: ("Unknown", ("True", "False")),
+    NETWORK_READY: ("Unknown", ("True", "False")),
 }
 
 
@@ -62,4 +63,8 @@ def remove(cluster: AnyCluster, name: str, check_mode: bool = False) -> str | No
             )
         except kube_client.NotFound:
             return None
-    return "remove the condition%s %s from node %s" % ("s" if len(there) > 1 else "", " and ".join(there), name)
+    return "remove the condition%s %s from node %s" % ("s" if len(there) > 1 else "", _listed(there), name)
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

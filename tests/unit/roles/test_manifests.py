@@ -597,7 +597,7 @@ def test_one_name_of_each_condition():
     policies = render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT)
     (allowed,) = [one["expression"] for one in policies[0]["spec"]["variables"] if one["name"] == "types"]
     assert sorted(agents) == sorted(kube_agent_conditions.TYPES) == sorted(re.findall(r"'([^']+)'", allowed))
-    told = " and ".join(kube_agent_conditions.TYPES)
+    told = " and ".join([", ".join(kube_agent_conditions.TYPES[:-1]), kube_agent_conditions.TYPES[-1]])
     assert told in str(policies[0]["spec"]["validations"])
 
 

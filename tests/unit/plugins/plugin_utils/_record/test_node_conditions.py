@@ -184,16 +184,26 @@ def test_a_node_that_nobody_maintains_keeps_what_its_agent_said():
 
 
 CHIPS = dict(DRIVER, type="npuops.ascend/ChipsHealthy")
+NETWORK = dict(DRIVER, type="npuops.ascend/NetworkReady")
 
 
-@pytest.mark.parametrize("said", [("True", "ChipsHealthy"), ("False", "ChipsUnhealthy"), ("False", "ChipsMissing")])
-def test_nothing_is_known_of_the_chips_while_the_agent_is_paused(said):
+@pytest.mark.parametrize(
+    ("condition", "said"),
+    [
+        (CHIPS, ("True", "ChipsHealthy")),
+        (CHIPS, ("False", "ChipsUnhealthy")),
+        (CHIPS, ("False", "ChipsMissing")),
+        (NETWORK, ("True", "NoPortFaults")),
+        (NETWORK, ("False", "PortFaults")),
+    ],
+)
+def test_nothing_is_known_of_the_chips_while_the_agent_is_paused(condition, said):
     bench = with_driver()
     status, reason = said
-    bench.world.touch("npu-a", lambda item: item["status"]["conditions"].append(dict(CHIPS, status=status, reason=reason)))
+    bench.world.touch("npu-a", lambda item: item["status"]["conditions"].append(dict(condition, status=status, reason=reason)))
 
     def chips():
-        (one,) = [one for one in bench.node["status"]["conditions"] if one["type"] == CHIPS["type"]]
+        (one,) = [one for one in bench.node["status"]["conditions"] if one["type"] == condition["type"]]
         return one["status"], one["reason"]
 
     bench.run(until="drain")

@@ -15,7 +15,7 @@ from support.kube.stub import node
 
 NODES = "/api/v1/nodes"
 PODS = "/api/v1/namespaces/npu-operator/pods"
-TYPE, CHIPS = "npuops.ascend/DriverReady", "npuops.ascend/ChipsHealthy"
+TYPE, CHIPS, NETWORK = ("npuops.ascend/" + name for name in ("DriverReady", "ChipsHealthy", "NetworkReady"))
 
 
 class Clock:
@@ -56,13 +56,13 @@ def test_all_nodes_lose_it_and_nothing_else(api, cluster):
     assert conditions_removal.remove_all(cluster, "npu-operator", 10) == []
 
 
-def test_both_conditions_of_a_node_are_removed_at_once(api, cluster):
+def test_all_conditions_of_a_node_are_removed_at_once(api, cluster):
     made = with_condition("a")
-    made["status"]["conditions"].append({"type": CHIPS, "status": "Unknown"})
+    made["status"]["conditions"] += [{"type": kind, "status": "Unknown"} for kind in (CHIPS, NETWORK)]
     api.put(NODES, made, chips := node("b"))
     chips["status"]["conditions"] = [{"type": CHIPS, "status": "True"}, {"type": "npuops.ascend/Other", "status": "True"}]
     assert conditions_removal.remove_all(cluster, "npu-operator", 10) == [
-        "remove the conditions %s and %s from node a" % (TYPE, CHIPS),
+        "remove the conditions %s, %s and %s from node a" % (TYPE, CHIPS, NETWORK),
         "remove the condition %s from node b" % CHIPS,
     ]
     assert (conditions(api, "a"), conditions(api, "b")) == (["Ready"], ["npuops.ascend/Other"])
