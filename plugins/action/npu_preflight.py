@@ -75,13 +75,7 @@ class ActionModule(HostsAction):
         ]
         missing += kube_permissions.missing(cluster, dict.fromkeys(needed))
         reasons = kube_permissions.told(missing)
-        for wanted in components.values():
-            if wanted.enabled and wanted.part == wanted_components.AGENT:
-                reasons += component_checks.agent_reasons(wanted)
-            elif wanted.enabled:
-                found_here = component_checks.mindcluster_reasons(version_line, wanted)
-                # A setting that all components share is told once.
-                reasons += [reason for reason in found_here if reason not in reasons]
+        reasons += component_checks.settings_reasons(version_line, [wanted for wanted in components.values() if wanted.enabled])
         brought = stack_checks.brought(found, enabled.__getitem__)
         for part in mindcluster_stack.PARTS:
             if enabled[part]:

@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import NO_AGENT_IMAGE, Wanted
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import AGENT, NO_AGENT_IMAGE, Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
@@ -58,6 +58,14 @@ def _kept_plugin(daemonset: Object) -> str | None:
         daemonset["metadata"]["namespace"],
         keeper,
     )
+
+
+def settings_reasons(version_line: str, components: Iterable[Wanted]) -> list[str]:
+    """Why components cannot be deployed with their settings, as sentences. What they share is told once."""
+    reasons = []
+    for wanted in components:
+        reasons += agent_reasons(wanted) if wanted.part == AGENT else mindcluster_reasons(version_line, wanted)
+    return list(dict.fromkeys(reasons))
 
 
 def mindcluster_reasons(version_line: str, wanted: Wanted) -> list[str]:

@@ -67,7 +67,10 @@ def _value(name: str, option: spec_defaults.Option, value: Any) -> Any:
         if kind == "bool":
             return check_type_bool(value)
         if kind == "int":
-            return _number(name, value)
+            number = _number(name, value)
+            if number not in option.get("choices", [number]):
+                raise TypeError
+            return number
         if kind == "raw":
             return number_or_percentage(name, value)
         text = check_type_str(value, allow_conversion=not isinstance(value, (Mapping, list)))
@@ -103,8 +106,7 @@ def _dictionary(name: str, option: spec_defaults.Option, value: Any) -> dict[str
     try:
         given = check_type_dict(dict(value) if isinstance(value, Mapping) else value)
     except TypeError:
-        known = " with %s" % ", ".join(option["options"]) if "options" in option else ""
-        raise NpuError("%s is %r; it must be a mapping%s" % (name, value, known))
+        raise NpuError("%s is %r; it must be a mapping%s" % (name, value, _keys(option)))
     if "options" not in option:
         return given
     _check_names(name, list(option["options"]), given)
@@ -122,8 +124,12 @@ def _list(name: str, option: spec_defaults.Option, value: Any) -> list[Any]:
     if option["elements"] == "str":
         return _texts(name, value if entries is None else entries)
     if isinstance(entries, str) or not isinstance(entries, Sequence):
-        raise NpuError("%s is %r; it must be a list of mappings with %s" % (name, value, ", ".join(option["options"])))
+        raise NpuError("%s is %r; it must be a list of mappings%s" % (name, value, _keys(option)))
     return [_dictionary("%s[%d]" % (name, number), option, entry) for number, entry in enumerate(entries)]
+
+
+def _keys(option: spec_defaults.Option) -> str:
+    return " with %s" % ", ".join(option["options"]) if "options" in option else ""
 
 
 def _texts(name: str, value: Any) -> list[str]:
@@ -144,7 +150,7 @@ def _choices(name: str, choices: list[str], value: Any) -> list[str]:
 
 def _meaning(name: str, option: spec_defaults.Option) -> str:
     if "choices" in option:
-        return " or ".join(option["choices"])
+        return " or ".join(map(str, option["choices"]))
     if option["type"] == "bool":
         return "true or false"
     if option["type"] == "raw":

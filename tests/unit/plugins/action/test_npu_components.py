@@ -10,6 +10,7 @@ import json
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible_collections.npuops.ascend.plugins.action.npu_components import ActionModule
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import stack as mindcluster_stack
 
@@ -33,10 +34,11 @@ def fixture_api():
         yield server
 
 
-def run(api, hosts=None, **options):
+def run(api, hosts=None, components=None, **options):
+    components = {"node_agent": {"image": "registry.example/agent:1"}} | (components or {})
     validator = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **ActionModule.ARGUMENTS))
     hosts = [host("a"), host("b"), host("cpu", chip_count=0)] if hosts is None else hosts
-    checked = validator.validate({"hosts": hosts, "host": api.address, "api_key": "token", **options})
+    checked = validator.validate({"hosts": hosts, "host": api.address, "api_key": "token", "components": components, **options})
     assert not checked.error_messages
     result = ActionModule.act(None, checked.validated_parameters)
     assert not [request for request in api.requests if request[0] != "GET" and "/selfsubject" not in request[1]]
@@ -69,6 +71,20 @@ def test_an_optional_component_is_one_of_them_if_it_is_there(api, component):
     api.denied.add(("patch", resource))
     assert '"patch" on "%s' % resource in run(api, components={**enabled, **no_agent})["left_alone"]
     assert run(api, components=no_agent)["left_alone"] is None
+
+
+def test_settings_that_a_component_would_refuse(api):
+    """All of them at once, and those of components that are not deployed do not matter."""
+    wrong = {"node_agent": {"scrapers": "all"}, "component": {"log_max_age": 1}, "noded": {"resources": 3}}
+    with pytest.raises(NpuError) as caught:
+        run(api, components=wrong)
+    assert caught.value.message.split("; ")[:2] == [
+        "npu_node_agent_image is not set: the image of the node agent, which the playbook npuops.ascend.build_node_agent_image builds"
+        " and pushes to your registry",
+        "or set npu_node_agent_enabled: false",
+    ]
+    assert "npu_node_agent_scrapers is 'all'; it must be a list of mappings" in caught.value.message
+    assert caught.value.message.count("npu_component_log_max_age is 1;") == 1 and "noded" not in caught.value.message
 
 
 def test_what_is_not_there_is_not_added(api):
