@@ -38,6 +38,25 @@ DEFAULTS_HEAD = """\
 # each variable means stands there as well: ansible-doc -t role npuops.ascend.%s
 
 """
+# After this line, the specs of the components have those options of the role npu_component that they take.
+SHARED = "      # Written from the role npu_component by `make settings`.\n"
+DAEMONSETS = ("npu_node_agent", "npu_device_plugin", "npu_exporter", "npu_noded")
+LOGGING = ("npu_device_plugin", "npu_exporter", "npu_clusterd", "npu_noded", "npu_ascend_operator")
+COMPONENTS = (*LOGGING, "npu_volcano", "npu_node_agent")
+TAKERS = dict.fromkeys(
+    (
+        "npu_registry_mirror", "npu_image_pull_policy", "npu_image_pull_secrets", "npu_rollout_timeout", "npu_namespace",
+        "npu_kubernetes_auth",
+    ),
+    COMPONENTS,
+) | {
+    "npu_mindcluster_version_line": (*LOGGING, "npu_volcano"),
+    "npu_component_log_levels": LOGGING,
+    "npu_component_log_max_age": LOGGING,
+    "npu_component_log_max_backups": LOGGING,
+    "npu_tolerations": DAEMONSETS,
+    "npu_rollout_max_unavailable": DAEMONSETS,
+}  # fmt: skip
 # What a fleet is set up with, and upgraded with.
 FIRST = {
     "For a first install": (
@@ -52,11 +71,24 @@ FIRST = {
 }  # fmt: skip
 
 
+def specs() -> dict[pathlib.Path, str]:
+    """The argument specs of the components, with the options that they share."""
+    source = (CHECKOUT / "roles" / "npu_component" / "meta" / "argument_specs.yml").read_text(encoding="utf-8")
+    shared = {match[1]: match[0] for match in re.finditer(r"^      (\w+):\n(?:        .*\n)+", source, re.M)}
+    assert set(shared) == set(TAKERS)
+    files = {}
+    for role in COMPONENTS:
+        path = CHECKOUT / "roles" / role / "meta" / "argument_specs.yml"
+        own = path.read_text(encoding="utf-8").partition(SHARED)[0]
+        files[path] = own + SHARED + "".join(text for name, text in shared.items() if role in TAKERS[name])
+    return files
+
+
 def made() -> dict[pathlib.Path, str]:
     """The text of each file that is made of the argument specs."""
     files = {CHECKOUT / "docs" / "settings.md": page()}
-    for path in sorted((CHECKOUT / "roles").glob("*/defaults/main.yml")):
-        role = path.parent.parent
+    for role in roles_with_settings():
+        path = role / "defaults" / "main.yml"
         options = main(role / "meta" / "argument_specs.yml")["options"]
         files[path] = DEFAULTS_HEAD % role.name + defaults(options, path.read_text(encoding="utf-8"))
     return files
@@ -98,7 +130,7 @@ Plain.add_representer(str, text_of)
 
 
 def page() -> str:
-    roles = {path.name: taken(path) for path in sorted((CHECKOUT / "roles").glob("npu_*"))}
+    roles = {role.name: main(role / "meta" / "argument_specs.yml") for role in roles_with_settings()}
     takers: dict[str, list[str]] = {}
     for role, spec in roles.items():
         for name in spec["options"]:
@@ -122,13 +154,8 @@ def page() -> str:
     return "\n".join(parts)
 
 
-def taken(role: pathlib.Path) -> dict[str, Any]:
-    """The spec of a role, with the options of the roles that it depends on."""
-    spec = main(role / "meta" / "argument_specs.yml")
-    for other in read(role / "meta" / "main.yml")["dependencies"]:
-        more = main(role.parent / other["role"].rpartition(".")[2] / "meta" / "argument_specs.yml")
-        spec["options"] = {**spec["options"], **more["options"]}
-    return spec
+def roles_with_settings() -> list[pathlib.Path]:
+    return sorted(path.parent for path in (CHECKOUT / "roles").glob("*/defaults"))
 
 
 def main(path: pathlib.Path) -> dict[str, Any]:
@@ -183,5 +210,6 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    for path, text in made().items():
-        path.write_text(text, encoding="utf-8")
+    for make in (specs, made):  # the second reads what the first writes
+        for path, text in make().items():
+            path.write_text(text, encoding="utf-8")

@@ -38,7 +38,8 @@ RETURN = r"""
 _value:
   description:
     - For each component, by the name of its role without C(npu_), the values of its variables, by their names without the prefix of
-      that role. What all components share is in C(component). What is not set is left out. The values are not validated.
+      that role. What all components share is in C(component), without that prefix by their whole names. What is not
+      set is left out. The values are not validated.
   type: dict
   sample: {exporter: {enabled: false}, node_agent: {image: "registry.example.com/npuops/node-agent:0.1.0"}}
 """

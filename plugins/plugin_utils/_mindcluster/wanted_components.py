@@ -27,6 +27,8 @@ NO_AGENT_IMAGE = (
 # What install deploys, in this order, each by its role without npu_.
 PARTS = (AGENT, "device_plugin", "exporter", *mindcluster_stack.PARTS)
 _COMMON = mindcluster.COMMON.removeprefix("npu_")
+# What all components share under names of its own, and nothing else checks before their roles run.
+SHARED = ("npu_image_pull_policy", "npu_rollout_timeout", "npu_tolerations")
 # Those of MindCluster, and what people call them.
 TITLES = {"device_plugin": "device plugin", "exporter": "exporter"} | {
     component.part: component.title for component in mindcluster_stack.COMPONENTS
@@ -59,13 +61,15 @@ class Wanted:
 
 def given(variables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """By part, the values that the variables of a host set, by their names without the role's prefix. Those that all components
-    share are the part ``component``.
+    share are the part ``component``, with SHARED by their whole names.
 
     An image may be made of other variables of its role. The host does not have their defaults: only the role knows the image then.
     """
+    names = {part: _options(part) for part in (*PARTS, _COMMON)}
+    names[_COMMON] |= dict(zip(SHARED, SHARED))
     return {
-        part: {option: variables[name] for option, name in _options(part).items() if _is_known(variables, name)}
-        for part in (*PARTS, _COMMON)
+        part: {option: variables[name] for option, name in options.items() if _is_known(variables, name)}
+        for part, options in names.items()
     }
 
 

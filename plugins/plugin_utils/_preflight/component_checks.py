@@ -15,7 +15,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import AGENT, NO_AGENT_IMAGE, Wanted
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.wanted_components import (
+    AGENT,
+    NO_AGENT_IMAGE,
+    SHARED,
+    Wanted,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import managers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
@@ -64,6 +69,11 @@ def settings_reasons(version_line: str, components: Iterable[Wanted]) -> list[st
     """Why components cannot be deployed with their settings, as sentences. What they share is told once."""
     reasons = []
     for wanted in components:
+        for name in SHARED:
+            try:
+                valid_settings.of_variable(name, wanted.common.get(name))
+            except NpuError as exc:
+                reasons.append(exc.message)
         reasons += agent_reasons(wanted) if wanted.part == AGENT else mindcluster_reasons(version_line, wanted)
     return list(dict.fromkeys(reasons))
 
@@ -72,7 +82,8 @@ def mindcluster_reasons(version_line: str, wanted: Wanted) -> list[str]:
     """Why a component of MindCluster cannot be deployed, as sentences."""
     reasons = mindcluster.mismatches(version_line, wanted.role, wanted.version, wanted.images)
     try:
-        mindcluster.component(version_line, wanted.role, wanted.settings, wanted.common)
+        common = {name: value for name, value in wanted.common.items() if name not in SHARED}
+        mindcluster.component(version_line, wanted.role, wanted.settings, common)
     except NpuError as exc:
         reasons.append(exc.message)
     return reasons

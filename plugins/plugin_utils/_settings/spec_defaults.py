@@ -46,8 +46,9 @@ _ROLES = os.path.join(_HERE, *[os.pardir] * 3, "roles")
 
 @functools.lru_cache(maxsize=None)
 def role_options(role: str) -> dict[str, Option]:
-    """By name, the options of the role's entry point main."""
-    return _read(os.path.join(_ROLES, role, "meta", "argument_specs.yml"))["argument_specs"]["main"]["options"]
+    """By name, the options of the role; of npu_component, those that the roles of the components share."""
+    specs = _read(os.path.join(_ROLES, role, "meta", "argument_specs.yml"))["argument_specs"]
+    return (specs.get("main") or specs["common"])["options"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -65,7 +66,7 @@ def options_of_playbooks() -> dict[str, Option]:
 @functools.lru_cache(maxsize=None)
 def roles() -> tuple[str, ...]:
     """The names of the roles that have settings."""
-    return tuple(sorted(role for role in os.listdir(_ROLES) if os.path.isdir(os.path.join(_ROLES, role, "meta"))))
+    return tuple(sorted(role for role in os.listdir(_ROLES) if os.path.isdir(os.path.join(_ROLES, role, "defaults"))))
 
 
 @functools.lru_cache(maxsize=None)

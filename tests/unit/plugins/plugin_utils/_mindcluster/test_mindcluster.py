@@ -252,7 +252,7 @@ def test_the_newest_version_line_is_the_default():
     option = spec_defaults.role_options("npu_component")["npu_mindcluster_version_line"]
     assert option["choices"] == list(mindcluster.names())
     assert option["default"] == mindcluster.default() == npu_mindcluster("")["name"] == mindcluster.names()[-1]
-    defaults = yaml.safe_load((CHECKOUT / "roles/npu_component/defaults/main.yml").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load((CHECKOUT / "roles/npu_exporter/defaults/main.yml").read_text(encoding="utf-8"))
     assert defaults["npu_mindcluster_version_line"] == option["default"]
 
 
