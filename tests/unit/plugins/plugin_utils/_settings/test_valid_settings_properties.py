@@ -32,6 +32,7 @@ def test_it_has_its_type_or_is_refused_by_name(name, value):
         assert exc.message.startswith(name)
         return
     if option["type"] in KINDS:
-        assert found is None or type(found) is KINDS[option["type"]], (option["type"], found)
+        assert found is None or isinstance(found, KINDS[option["type"]]), (option["type"], found)
+        assert not isinstance(found, bool) or option["type"] == "bool", "Python takes it for a number"
     if "choices" in option and option["type"] != "list":
         assert found is None or found in option["choices"]
