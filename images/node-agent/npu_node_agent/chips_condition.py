@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_f
 from .verdict import Verdict, verdict
 
 TYPE = "npuops.ascend/ChipsHealthy"
+NOT_LISTED = Verdict("Unknown", "ChipsNotListed", "npu-smi has not listed the chips yet: another process holds them")
 
 
 def listed(chips: Sequence[dict], missing: Optional[str]) -> Verdict:
@@ -21,7 +22,7 @@ def listed(chips: Sequence[dict], missing: Optional[str]) -> Verdict:
     if missing:
         return verdict("False", "ChipsMissing", told)
     if not chips:
-        return Verdict("Unknown", "ChipsNotListed", "npu-smi has not listed the chips yet: another process holds them")
+        return NOT_LISTED
     number = sum(map(serves, chips))
     if number < len(chips):
         return verdict("False", "ChipsUnhealthy", "%d of %d chips serve; %s" % (number, len(chips), told))

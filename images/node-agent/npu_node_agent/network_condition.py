@@ -12,6 +12,7 @@ from typing import Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_faults, chip_health
 
+from .chips_condition import NOT_LISTED
 from .verdict import Verdict, verdict
 
 TYPE = "npuops.ascend/NetworkReady"
@@ -20,7 +21,7 @@ TYPE = "npuops.ascend/NetworkReady"
 def listed(chips: Sequence[dict]) -> Verdict:
     """``chips``: of chip_health.view with their codes, as npu-smi listed them last."""
     if not chips:
-        return Verdict("Unknown", "ChipsNotListed", "npu-smi has not listed the chips yet: another process holds them")
+        return NOT_LISTED
     faults = [(chip, chip_faults.of_network(chip)) for chip in chips]
     down = ["%s%s" % (chip_health.name(chip), chip_faults.told({"codes": codes})) for chip, codes in faults if codes]
     if down:

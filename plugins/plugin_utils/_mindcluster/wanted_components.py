@@ -106,5 +106,4 @@ def _wanted(part: str, settings: Mapping[str, Any], common: Mapping[str, Any]) -
 
 def _options(part: str) -> dict[str, str]:
     """Names of variables by the names without the prefix of the part's role."""
-    prefix = "npu_%s_" % part
-    return {name[len(prefix) :]: name for name in spec_defaults.role_options("npu_" + part) if name.startswith(prefix)}
+    return {name: "npu_%s_%s" % (part, name) for name in spec_defaults.own_options("npu_" + part)}

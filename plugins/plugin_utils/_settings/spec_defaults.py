@@ -15,12 +15,9 @@ from typing import Any
 
 import yaml
 
-# Argument specs have no ranges. A whole number is 0 or more, unless it stands here: (least, most or None).
+# Argument specs have no ranges. A whole number is 0 or more, unless it or its dictionary stands here: (least, most or None).
 _RANGES: dict[str, tuple[int, int | None]] = {
-    **{
-        "npu_component_log_levels." + part: (-1, 3)
-        for part in ("device_plugin", "exporter", "clusterd", "noded", "ascend_operator")
-    },
+    "npu_component_log_levels": (-1, 3),
     "npu_component_log_max_age": (7, 700),
     "npu_component_log_max_backups": (1, 180),
     "npu_device_plugin_share_count": (1, 100),
@@ -49,6 +46,12 @@ def role_options(role: str) -> dict[str, Option]:
     """By name, the options of the role; of npu_component, those that the roles of the components share."""
     specs = _read(os.path.join(_ROLES, role, "meta", "argument_specs.yml"))["argument_specs"]
     return (specs.get("main") or specs["common"])["options"]
+
+
+def own_options(role: str) -> dict[str, Option]:
+    """The options with the role's prefix, by their names without it. Those of others belong to several roles."""
+    prefix = role + "_"
+    return {name[len(prefix) :]: option for name, option in role_options(role).items() if name.startswith(prefix)}
 
 
 @functools.lru_cache(maxsize=None)
@@ -87,7 +90,7 @@ def option(variable: str) -> Option:
 
 def range_of(variable: str) -> tuple[int, int | None]:
     """(least, most or None) of a variable that is a whole number."""
-    return _RANGES.get(variable, (0, None))
+    return _RANGES.get(variable) or _RANGES.get(variable.partition(".")[0], (0, None))
 
 
 def default(variable: str) -> Any:

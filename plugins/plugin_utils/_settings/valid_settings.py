@@ -26,25 +26,20 @@ _PERCENTAGE = re.compile(r"([1-9][0-9]?|100)%\Z")
 
 def of_host(role: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, from the variables of a host."""
-    prefix = role + "_"
-    return settings(role, {name[len(prefix) :]: variables[name] for name in _own(role) if name in variables})
+    names = {name: "%s_%s" % (role, name) for name in spec_defaults.own_options(role)}
+    return settings(role, {name: variables[variable] for name, variable in names.items() if variable in variables})
 
 
 def settings(role: str, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The settings of ``role`` by their names without its prefix, with the ``given`` values, named alike."""
-    options, prefix, given = _own(role), role + "_", given or {}
-    _check_names(role, [name[len(prefix) :] for name in options], given)
-    return {name[len(prefix) :]: _value(name, options[name], given.get(name[len(prefix) :])) for name in options}
+    options, given = spec_defaults.own_options(role), given or {}
+    _check_names(role, list(options), given)
+    return {name: _value("%s_%s" % (role, name), option, given.get(name)) for name, option in options.items()}
 
 
 def of_variable(variable: str, given: Any) -> Any:
     """The value of one variable, such as one that belongs to a playbook and to no role."""
     return _value(variable, spec_defaults.option(variable), given)
-
-
-def _own(role: str) -> dict[str, spec_defaults.Option]:
-    """The options with the role's prefix. Those without belong to several roles."""
-    return {name: option for name, option in spec_defaults.role_options(role).items() if name.startswith(role + "_")}
 
 
 def _check_names(what: str, known: list[str], given: Mapping[str, Any]) -> None:

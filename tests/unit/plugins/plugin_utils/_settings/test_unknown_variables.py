@@ -7,7 +7,8 @@ from __future__ import annotations
 import os
 import re
 
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables
+import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.spec_defaults import known_variables, option
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 from support.paths import CHECKOUT
@@ -23,6 +24,25 @@ def test_unknown_variables():
 def test_a_variable_that_was_renamed():
     sentence = "unknown variable npu_daemonset_max_unavailable: it is now called npu_rollout_max_unavailable"
     assert unknown_variables(["npu_daemonset_max_unavailable"]) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("npu_exporter_log_level", "npu_component_log_levels.exporter"),
+        ("npu_ascend_operator_log_max_age", "npu_component_log_max_age"),
+        ("npu_noded_log_max_backups", "npu_component_log_max_backups"),
+    ],
+)
+def test_a_log_setting_of_one_component(old, new):
+    assert unknown_variables([old]) == ["unknown variable %s: it is now called %s" % (old, new)]
+    name, _dot, key = new.partition(".")
+    assert name in known_variables() and (not key or key in option(name)["options"])
+
+
+def test_a_log_setting_of_no_component_is_unknown():
+    (sentence,) = unknown_variables(["npu_volcano_log_max_age"])
+    assert "it is now called" not in sentence
 
 
 def test_the_example_inventory_names_real_variables():
