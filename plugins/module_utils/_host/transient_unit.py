@@ -17,13 +17,18 @@ _TIMED_OUT = (124, 137)  # exit statuses of timeout(1), and of a program that it
 End = collections.namedtuple("End", "code timed_out active")
 
 
-def start(unit, description, log, limit, argv):
-    """Start ``argv`` as ``unit``, for at most ``limit`` seconds, with its output in the file ``log``: the Result of systemd-run."""
+def start(unit, description, log, limit, argv, properties=()):
+    """Start ``argv`` as ``unit``, for at most ``limit`` seconds, with its output in the file ``log``: the Result of systemd-run.
+
+    ``properties``: more of them, as NAME=VALUE.
+    """
     stop(unit)
     systemd.forget_failures(unit)
     run = ["systemd-run", "--quiet", "--unit=" + unit, "--remain-after-exit", "--description=" + description]
-    run += ["--property=StandardOutput=file:" + log, "--property=StandardError=inherit"]
-    return host_command.run(run + ["timeout", "--kill-after=60", str(limit)] + argv, _CALL)
+    run += ["--property=" + text for text in ("StandardOutput=file:" + log, "StandardError=inherit", *properties)]
+    # systemd replaces variables in a command line (systemd.service(5)).
+    words = [word.replace("$", "$$") for word in argv]
+    return host_command.run(run + ["timeout", "--kill-after=60", str(limit)] + words, _CALL)
 
 
 def stop(unit):
