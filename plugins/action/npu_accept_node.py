@@ -13,8 +13,12 @@ from typing import Any
 from ansible.errors import AnsibleError
 from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD, UNKNOWN, finding, worst
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.toolbox_image import LIMIT as PULL_LIMIT
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD, PULLING, UNKNOWN, finding, worst
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
+from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
     acceptance_document,
     collective,
@@ -60,6 +64,10 @@ class ActionModule(ClusterAction):
         "ignore": {"type": "list", "elements": "str", "default": []},
         "directory": {"type": "path"},
         "toolbox": {"type": "path", "default": TOOLBOX},
+        "toolbox_image": {"type": "str"},
+        "credentials_of": {"type": "str"},
+        "registry_mirror": {"type": "raw"},
+        **registry_options.ARGUMENTS,
         "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
         "collective_pod": {"type": "path"},
         "settings": {"type": "dict", "default": {}},
@@ -149,10 +157,23 @@ class ActionModule(ClusterAction):
         except NpuError as exc:
             return [finding(smoke_pods.NAME, smoke_pods.LEVEL, UNKNOWN, one_line(exc), "Run accept again when that is mended")]
 
+    @staticmethod
+    def _image(params: dict[str, Any]) -> dict[str, Any]:
+        """The arguments of npu_accept for an image with ToolBox, if it uses one. Raises NpuError."""
+        if not params["toolbox_image"] or params["level"] == 1:
+            return {}
+        names = ["toolbox_image", "registry_mirror", *registry_options.ARGUMENTS]
+        image, meant_for = (mirrored(params[name], params["registry_mirror"]) for name in ("toolbox_image", "credentials_of"))
+        # No registry gets the credentials of another one.
+        if meant_for and parse_reference(meant_for).registry != parse_reference(image).registry:
+            names = names[:2]
+        return {name: params[name] for name in names}
+
     def _answer(self, params: dict[str, Any], obstacle: str | None) -> FinishedAcceptance:
         """What the host finds, when it has ended. Raises NpuError."""
         host = HostPort(self, self._task_vars, params["driver_root"])
         arguments = {
+            **self._image(params),
             "level": params["level"],
             "source": params["driver_source"],
             "library_path": params["library_path"],
@@ -164,14 +185,19 @@ class ActionModule(ClusterAction):
         if obstacle:
             arguments["blocked"] = obstacle
         begun = told = time.monotonic()
-        end = begun + LIMITS.get(params["level"], 0) + _GRACE
-        answered, silent = False, 0
+        # A pull is begun at most twice.
+        end = begun + LIMITS.get(params["level"], 0) + _GRACE + (2 * PULL_LIMIT if "toolbox_image" in arguments else 0)
+        answered, silent, doing = False, 0, ""
         while True:
             try:
                 answer = host.accepted(arguments)
                 if answer["result"] is not None:
                     return {"result": answer["result"], "boot_id": answer["boot_id"]}
-                answered, silent = True, 0
+                answered, silent, doing = True, 0, "ascend-dmi has been running"
+                if answer["state"] == PULLING:
+                    doing = "the host has been pulling the ToolBox image"
+                    # Pods may come onto the node before ascend-dmi is started.
+                    arguments["blocked"] = self._obstacle(params)
             except HostUnreachable:
                 silent += 1
                 # Only a diagnosis that was started goes on without a connection.
@@ -183,4 +209,4 @@ class ActionModule(ClusterAction):
                 raise NpuError("the diagnosis has not ended after %d minutes" % ((now - begun) / 60))
             if now - told >= _TELL:
                 told = now
-                Display().display("%s: ascend-dmi has been running for %d minutes" % (params["node"], (now - begun) / 60))
+                Display().display("%s: %s for %d minutes" % (params["node"], doing, (now - begun) / 60))

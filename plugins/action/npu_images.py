@@ -32,6 +32,7 @@ class ActionModule(ControllerAction):
             raise NpuError("; ".join(misspelt))
         found = ImageList()
         found.add_drivers(params["hosts"], params["driver_versions"])
+        found.add_toolboxes(params["hosts"])
         found.add_components(params["mindcluster_version_line"], wanted_components.of(params["components"]).values())
         if params["execution_environment_image"]:
             found.add(params["execution_environment_image"], "AWX")

@@ -18,12 +18,16 @@ description:
     its C(performanceCheck) and C(stressTest), which take hours. They load the chips, so no other process may have one open.
   - C(ascend-dmi) runs in the transient systemd unit C(npuops-acceptance.service), so a lost connection does not interrupt it. Call
     the module again to wait for it.
+  - With O(toolbox_image), the same unit first pulls that image with the host's own containerd, into a separate namespace, and then
+    runs C(ascend-dmi) in a privileged container of it. The container has all devices, the network of the host, and the driver as
+    pods get it. Image and container are removed before the result is returned. What a killed run has left, the next call removes.
   - The host keeps its last 20 results in C(/var/lib/npuops/acceptance-history).
   - The playbook C(npuops.ascend.accept) runs it for each host. See C(docs/accept.md).
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.host
   - npuops.ascend.driver
+  - npuops.ascend.registry
 attributes:
   check_mode:
     support: full
@@ -55,10 +59,23 @@ options:
     default: strict
   toolbox:
     description:
-      - The directory of MindCluster's ToolBox on the host. Its C(set_env.sh), and C(ascend-toolkit/set_env.sh) beside it, are read
-        if they exist. Only files that belong to the user that runs the module, and that no other user may write, are used.
+      - The directory of MindCluster's ToolBox on the host. Its C(set_env.sh), and C(cann/set_env.sh) or
+        C(ascend-toolkit/set_env.sh) beside it, are read if they exist. Only files that belong to the user that runs the module, and
+        that no other user may write, are used.
+      - With O(toolbox_image), it is a directory of the image.
     type: path
     default: /usr/local/Ascend/toolbox
+  toolbox_image:
+    description:
+      - Reference of an image that has O(toolbox), and the CANN that its items need. Not used at level 1.
+      - The tag is resolved when the acceptance begins, and the digest is what is pulled. A pull may take an hour.
+      - It needs containerd. On a host with CRI-O, the level is V(UNKNOWN).
+    type: str
+  registry_mirror:
+    description:
+      - Where O(toolbox_image) is pulled from instead of the registry that it names. A prefix such as
+        V(registry.example.com/mirror), which takes the place of the registry, or a dictionary of such prefixes by registry.
+    type: raw
   blocked:
     description: Why C(ascend-dmi) must not be started on this host. Then a level above 1 is V(UNKNOWN).
     type: str
@@ -84,7 +101,9 @@ EXAMPLES = r"""
 
 RETURN = r"""
 state:
-  description: V(running) while C(ascend-dmi) runs, V(done) with a result.
+  description:
+    - V(pulling) while the image is pulled, V(running) while C(ascend-dmi) runs, V(done) with a result.
+    - When the image has been pulled, the next call starts C(ascend-dmi), unless chips are in use by then.
   returned: success
   type: str
 boot_id:
@@ -96,7 +115,7 @@ began:
   returned: success
   type: str
 result:
-  description: The result, V(none) while C(ascend-dmi) runs.
+  description: The result, V(none) until there is one.
   returned: success
   type: dict
   contains:
@@ -125,8 +144,8 @@ result:
       contains:
         name:
           description:
-            - The name of a check of M(npuops.ascend.npu_validate), V(chip_health), V(chip_count), or C(ascend-dmi) with the name of
-              its item.
+            - The name of a check of M(npuops.ascend.npu_validate), V(chip_health), V(chip_count), C(ascend-dmi) with the name of
+              its item, or C(toolbox image), which has the name of the image with its digest.
           type: str
         level:
           description: The level to which the check belongs.
@@ -144,7 +163,9 @@ result:
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.acceptance import Acceptance
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.toolbox_image import ToolboxImage
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 
 
 def main():
@@ -156,6 +177,9 @@ def main():
             "library_path": {"type": "str", "choices": ["hook", "env", "none"], "default": "hook"},
             "network": {"type": "str", "choices": ["off", "warn", "strict"], "default": "strict"},
             "toolbox": {"type": "path", "default": "/usr/local/Ascend/toolbox"},
+            "toolbox_image": {"type": "str"},
+            "registry_mirror": {"type": "raw"},
+            **registry_options.ARGUMENTS,
             "blocked": {"type": "str"},
             "ignore": {"type": "list", "elements": "str", "default": []},
             "wait": {"type": "int", "default": 30},
@@ -163,6 +187,9 @@ def main():
         supports_check_mode=True,
     )
     params = module.params
+    image = None
+    if params["toolbox_image"]:
+        image = ToolboxImage(params["toolbox_image"], params["registry_mirror"], **registry_options.access(params))
     acceptance = Acceptance(
         params["level"],
         params["toolbox"],
@@ -170,6 +197,7 @@ def main():
         ignore=params["ignore"],
         keep=not module.check_mode,
         validation={name: params[name] for name in ("root", "source", "library_path", "network")},
+        image=image,
     )
     try:
         module.exit_json(changed=False, **acceptance.look(params["wait"]))

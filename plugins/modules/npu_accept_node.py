@@ -32,6 +32,7 @@ extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
   - npuops.ascend.driver.step
+  - npuops.ascend.registry
 attributes:
   check_mode:
     support: full
@@ -67,6 +68,23 @@ options:
     description: The option of the same name of M(npuops.ascend.npu_accept).
     type: path
     default: /usr/local/Ascend/toolbox
+  toolbox_image:
+    description: The option of the same name of M(npuops.ascend.npu_accept).
+    type: str
+  credentials_of:
+    description:
+      - The image or repository that the registry options are meant for. If O(toolbox_image) is in another registry, the host does
+        not get them.
+    type: str
+  registry_mirror:
+    description:
+      - Where O(toolbox_image) and O(credentials_of) are instead of in the registries that they name. A prefix such as
+        V(registry.example.com/mirror), which takes the place of the registry, or a dictionary of such prefixes by registry.
+    type: raw
+  registry_ca_file:
+    description:
+      - PEM file on the host with the certificate authorities to trust for the registry, besides the system's.
+    type: path
   network:
     description: The option of the same name of M(npuops.ascend.npu_accept).
     type: str

@@ -168,6 +168,7 @@ msg:
 """
 
 from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import image_traces
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import activation as driver_activation
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import removal as driver_removal
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -248,7 +249,15 @@ def run(module):
 
 def remove(module):
     removal = driver_removal.Removal(module.params["root"].rstrip("/"), module.params["empty_directories"])
-    reasons = removal.plan()
+    reasons = []
+    if image_traces.exist():
+        reasons.append("remove the ToolBox image of an acceptance")
+        try:
+            if not module.check_mode:
+                image_traces.clear()
+        except NpuError as exc:
+            removal.left.append("the ToolBox image of an acceptance is kept: %s" % exc.message)
+    reasons += removal.plan()
     if not module.check_mode:
         removal.apply()
     module.exit_json(

@@ -1,16 +1,20 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Nodes of the lab are accepted: all at level 1; one that is drained, as the output says, with a simulated ascend-dmi."""
+"""Nodes of the lab are accepted: all at level 1; one that is drained, as the output says, with a simulated ascend-dmi; two with one that
+an image has."""
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shlex
+import shutil
 
 import jsonschema
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._image import oci, registry
 
 from support.paths import CHECKOUT
 
@@ -67,6 +71,77 @@ def test_a_drained_node_is_accepted_as_the_output_says(lab, drained, tmp_path):
     assert "FAIL ascend-dmi aicore: FAIL; aicore diagnosis failed on device 0." in told
     kept = json.loads(lab.ssh(NODE, "cat /var/lib/npuops/acceptance-history").stdout)["results"]
     assert [(entry["level"], entry["verdict"]) for entry in kept[:3]] == [(3, "FAIL"), (2, "PASS"), (2, "UNKNOWN")]
+
+
+class ToolboxImages:
+    """Images with the lab's ToolBox in the lab's registry, on the test image."""
+
+    def __init__(self, lab, directory):
+        login = json.loads((lab.state / "registry.json").read_text(encoding="utf-8"))
+        self._client = registry.RegistryClient(login["address"], login["username"], login["password"], plain_http=True)
+        self._directory = directory
+        self._address = login["address"]
+        self.access = {
+            "registry_username": login["username"], "registry_password": login["password"], "registry_plain_http": True,
+        }  # fmt: skip
+
+    def push(self, tag, first="true"):
+        """The reference of one whose ascend-dmi runs the command ``first`` at its beginning."""
+        top = self._directory / tag
+        shutil.copytree(CHECKOUT / "lab/files/node" / TOOLBOX[1:], top)
+        program = top / "latest/Ascend-DMI/bin/ascend-dmi"
+        program.write_text(program.read_text(encoding="utf-8").replace("#!/bin/sh\n", f"#!/bin/sh\n{first}\n", 1), encoding="utf-8")
+        layer = oci.write_layer(str(top), TOOLBOX, str(self._directory / f"{tag}.tar.gz"))
+        _found, manifest = self._client.image("lab/test", "lab")
+        config = json.loads(self._client.blob("lab/test", manifest["config"]["digest"]))
+        config["rootfs"]["diff_ids"].append(layer.diff_id)
+        content = json.dumps(config).encode()
+        self._client.push_blob("lab/test", oci.sha256(content), len(content), io.BytesIO(content))
+        with open(layer.path, "rb") as stream:
+            self._client.push_blob("lab/test", layer.digest, layer.size, stream)
+        manifest["config"].update(digest=oci.sha256(content), size=len(content))
+        manifest["layers"].append({"mediaType": layer.media_type, "digest": layer.digest, "size": layer.size})
+        digest = self._client.push_manifest("lab/test", tag, json.dumps(manifest).encode())
+        return f"{self._address}/lab/test:{tag}", f"{self._address}/lab/test@{digest}"
+
+
+@pytest.fixture(params=["npu-a", "npu-b"])
+def drained_node(lab, request):
+    """With containerd 2 and 1.7."""
+    lab.kubectl("drain", request.param, "--ignore-daemonsets", "--delete-emptydir-data")
+    yield request.param
+    lab.kubectl("uncordon", request.param)
+
+
+def left_of_images(lab, node):
+    """What there is of a ToolBox image on the host."""
+    kinds = "for kind in images containers tasks leases; do ctr -n npuops-acceptance $kind ls -q; done"
+    return lab.ssh(node, f"{kinds}; ls -d /run/npuops/acceptance /var/lib/npuops/acceptance-image 2>/dev/null || true").stdout
+
+
+def test_a_node_is_accepted_with_a_toolbox_image(lab, drained_node, tmp_path):
+    node, images = drained_node, ToolboxImages(lab, tmp_path)
+    image, pinned = images.push("toolbox")
+    limit, settings = f"--limit={node}", {"npu_accept_level": 2, "npu_accept_toolbox_image": image}
+    told, status, documents = accept(lab, tmp_path / "1", limit, **settings)
+    assert status == 0 and documents[node]["verdict"] == "PASS", told
+    seen = {found["name"]: found["seen"] for found in documents[node]["findings"]}
+    assert seen["toolbox image"] == pinned and seen["ascend-dmi driver"] == "HEALTH", told
+    assert left_of_images(lab, node) == ""
+    # All processes of the unit are killed, and no call of accept comes: the container does not go on.
+    slow = {"toolbox_image": images.push("slow", "sleep 4321")[0], **images.access}
+
+    def runs():
+        return lab.ssh(node, "pgrep -f '^sleep 4321'", check=False).returncode == 0
+
+    answers = iter(lambda: lab.module(node, "npu_accept", level=2, toolbox=TOOLBOX, wait=1, **slow)["state"], "running")
+    assert {"pulling"} >= set(answers)
+    lab.wait_for(runs, 60, "ascend-dmi runs in its container")
+    lab.ssh(node, "systemctl kill --signal=KILL npuops-acceptance.service")
+    lab.wait_for(lambda: not runs(), 90, "the container has ended")
+    told, status, documents = accept(lab, tmp_path / "2", limit, **settings)
+    assert status == 2 and documents[node]["verdict"] == "UNKNOWN", told
+    assert left_of_images(lab, node) == ""
 
 
 # Rank 0 waits for the question of rank 1, and answers it.

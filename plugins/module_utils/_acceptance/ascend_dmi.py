@@ -3,14 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """ascend-dmi, the diagnosis in MindCluster's ToolBox: where it is, how it is called, and what it prints.
 
-Sources: hiascend.com, MindCluster 6.0.0, 7.3.0 and 26.1.0, ToolBox User Guide, "One-Click Diagnosis", "Common Parameters" and the
-pages of the single items.
+Sources: hiascend.com, MindCluster 6.0.0, 7.3.0 and 26.1.0, ToolBox User Guide, "One-Click Diagnosis", "Common Parameters",
+"Environment Configuration" and the pages of the single items.
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, WARNING, finding
@@ -23,6 +24,10 @@ SCENES = {2: ("healthCheck",), 3: ("healthCheck", "performanceCheck", "stressTes
 LIMITS = {2: 900, 3: 50400}  # seconds
 
 _PROGRAMS = ("latest/Ascend-DMI/bin/ascend-dmi", "Ascend-DMI/bin/ascend-dmi")
+# What is cut off of a long output is its beginning.
+_NONE_IN_IMAGE = (
+    "searched for %s: the image has no ascend-dmi. Set npu_accept_toolbox to the directory of MindCluster's ToolBox in it"
+)
 _WORDS = {
     "PASS": PASS,
     "HEALTH": PASS,
@@ -44,24 +49,56 @@ def command(toolbox, level, fs=""):
 
     Raises NpuError if there is no ToolBox, or if others than root could have changed what is run.
     """
-    programs = [os.path.join(toolbox, name) for name in _PROGRAMS]
+    programs = _programs(toolbox)
     program = next((path for path in programs if os.path.isfile(fs + path)), None)
     if program is None:
         raise NpuError(
             "this host has no ascend-dmi (searched for %s). Install MindCluster's ToolBox (Ascend-mindx-toolbox_*.run), or set "
             "npu_accept_toolbox to its directory" % ", ".join(programs)
         )
-    scripts = [path for path in (os.path.join(toolbox, "set_env.sh"), _toolkit(toolbox)) if os.path.isfile(fs + path)]
+    scripts = [next((path for path in paths if os.path.isfile(fs + path)), None) for paths in _scripts(toolbox)]
+    scripts = [path for path in scripts if path]
     for path in [program, *scripts]:
         _check_owner(fs + path)
-    argv = [program, "--dg", "--se", ",".join(SCENES[level]), "-q"]
     # Only these scripts know where the libraries of a version are.
-    return ["bash", "-c", 'while [ "$1" != -- ]; do . "$1"; shift; done; shift; exec "$@"', "bash", *scripts, "--", *argv]
+    words = ["bash", *scripts, "--", program, *_arguments(level)]
+    return ["bash", "-c", 'while [ "$1" != -- ]; do . "$1"; shift; done; shift; exec "$@"', *words]
 
 
-def _toolkit(toolbox):
-    """CANN's script, which stands beside the ToolBox."""
-    return os.path.join(os.path.dirname(toolbox.rstrip("/")), "ascend-toolkit", "set_env.sh")
+def command_in_image(toolbox, level, library_path):
+    """The same in a container, where ``toolbox`` is its directory. Only the container knows whether there is one.
+
+    ``library_path``: where the driver's libraries are.
+    """
+    lines = [
+        # containerd's default is 1024.
+        "ulimit -n 65536 2>/dev/null",
+        *('for file in %s; do [ ! -f "$file" ] || { . "$file"; break; }; done' % _words(paths) for paths in _scripts(toolbox)),
+        'export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}%s"' % library_path,
+    ]
+    for path in map(shlex.quote, _programs(toolbox)):
+        lines.append("[ ! -f %s ] || exec %s %s" % (path, path, _words(_arguments(level))))
+    lines.append("echo %s; exit 127" % shlex.quote(_NONE_IN_IMAGE % " and ".join(_programs(toolbox))))
+    return ["bash", "-c", "\n".join(lines)]
+
+
+def _words(texts):
+    return " ".join(map(shlex.quote, texts))
+
+
+def _programs(toolbox):
+    return [os.path.join(toolbox, name) for name in _PROGRAMS]
+
+
+def _scripts(toolbox):
+    """The script of ToolBox, and that of CANN, which stands beside it: each as the paths where it may be, the first one first."""
+    beside = os.path.dirname(toolbox.rstrip("/"))
+    # Since CANN 8.5, its directory is cann.
+    return [[toolbox + "/set_env.sh"], [os.path.join(beside, name, "set_env.sh") for name in ("cann", "ascend-toolkit")]]
+
+
+def _arguments(level):
+    return ["--dg", "--se", ",".join(SCENES[level]), "-q"]
 
 
 def _check_owner(path):

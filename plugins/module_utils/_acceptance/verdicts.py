@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The verdicts of an acceptance, of one check and of all of them."""
+"""The verdicts of an acceptance, of one check and of all of them, and how far it has come."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ LEVELS = (1, 2, 3)
 PASS, WARNING, UNKNOWN, FAIL = "PASS", "WARNING", "UNKNOWN", "FAIL"
 # The best one first. What could not be found out weighs more than a warning: nothing vouches for the node.
 VERDICTS = (PASS, WARNING, UNKNOWN, FAIL)
+# PULLING: the image that has the diagnosis.
+STATES = PULLING, RUNNING, DONE = "pulling", "running", "done"
 # With these, a node is not accepted.
 BAD = (FAIL, UNKNOWN)
 _MOST = 2000  # characters

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Unpack images with the host's containerd: pull into a namespace of this collection, mount, and free the disk again.
+"""Use images with the host's containerd: pull into a namespace of this collection, mount or run, and free the disk again.
 
 The kubelet's image garbage collection does not see that namespace. Everything in it is temporary: the next run removes what a
 killed run left. Credentials reach ctr through a hosts.toml in /run that only root can read and that is always removed.
@@ -43,21 +43,21 @@ _SHORT = 60
 
 
 class Containerd:
-    """containerd at the socket ``address``, used through its own ``ctr`` (a command line as a list, None to search for it)."""
+    """containerd at the socket ``address``, used through its own ``ctr`` (a command line as a list, None to search for it).
 
-    def __init__(self, address=None, ctr=None, run_directory=None):
+    ``namespace``: containerd's, which belongs to the caller, as ``run_directory`` does.
+    """
+
+    def __init__(self, address=None, ctr=None, run_directory=None, namespace=NAMESPACE):
         self.address = address or DEFAULT_ADDRESS
         self.run_directory = run_directory or RUN_DIRECTORY
+        self.hosts = os.path.join(self.run_directory, "hosts")
         self._mount_point = os.path.join(self.run_directory, "image")
-        self._hosts = os.path.join(self.run_directory, "hosts")
         self._ctr = list(ctr) if ctr else _find_ctr()
+        self._namespace = namespace
 
-    @contextlib.contextmanager
-    def session(self, timeout):
-        """Exclusive use of the namespace, which is empty at the start and always at the end.
-
-        Waits at most ``timeout`` seconds for another run, then raises NpuError.
-        """
+    def open(self):
+        """Create the run directory, which only root can enter. Raises NpuError if containerd has no socket."""
         if not os.path.exists(self.address):
             raise NpuError(
                 "containerd's socket %s does not exist on this host. Check systemctl status containerd; if containerd uses another "
@@ -65,6 +65,14 @@ class Containerd:
             )
         os.makedirs(self.run_directory, exist_ok=True)
         os.chmod(self.run_directory, 0o700)
+
+    @contextlib.contextmanager
+    def session(self, timeout):
+        """Exclusive use of the namespace, which is empty at the start and always at the end.
+
+        Waits at most ``timeout`` seconds for another run, then raises NpuError.
+        """
+        self.open()
         with exclusive(os.path.join(self.run_directory, "lock"), timeout, "pulling a driver image"):
             self.purge()
             try:
@@ -76,9 +84,11 @@ class Containerd:
                 raise
             self.purge()
 
-    def purge(self):
-        """Remove the mount, images, leases and credentials of this collection, and with them their content and snapshots."""
-        self._remove_credentials()
+    def purge(self, timeout=_SHORT):
+        """Remove mount, images, leases and credentials, and with them their content and snapshots. ``timeout``: seconds to free
+        the disk.
+        """
+        self.remove_credentials()
         self._unmount()
         images = self._list("images")
         if images:
@@ -86,7 +96,30 @@ class Containerd:
         # Removing a lease with --sync waits for containerd's garbage collection. Without it, a partial or damaged layer would
         # remain, and the next pull would continue with it.
         self._call(["leases", "create", "--id", _SWEEP], _SHORT, check=False)
-        self._call(["leases", "rm", "--sync"] + sorted({_SWEEP}.union(self._list("leases"))), _SHORT)
+        self._call(["leases", "rm", "--sync"] + sorted({_SWEEP}.union(self._list("leases"))), timeout)
+
+    def remove_containers(self):
+        """End and remove all containers."""
+        for name in self._list("containers"):
+            # One that has ended has no task. Something else may be removing it too.
+            self._call(["tasks", "rm", "--force", name], _SHORT, check=False)
+            self._call(["containers", "rm", name], _SHORT, check=False)
+        left = self._list("containers")
+        if left:
+            raise NpuError("containerd did not remove the containers %s" % ", ".join(left))
+
+    def command(self, arguments):
+        """The command line of ctr with these arguments."""
+        return self._ctr + ["-a", self.address, "-n", self._namespace] + arguments
+
+    def pull_command(self, reference):
+        """The command line that pulls ``reference`` with the credentials that were written, and unpacks it."""
+        argv = ["images", "pull", "--hosts-dir", self.hosts]
+        if "--local" in self._call(["images", "pull", "--help"], _SHORT).stdout:
+            # ctr fetches, not the daemon: credentials stay in this process, and the transfer service of containerd 1.7 does not
+            # support --hosts-dir.
+            argv.append("--local")
+        return self.command(argv + [reference])
 
     def pull(self, name, digest, client, repository, ca_file=None, timeout=1800):
         """Pull ``name@digest`` and unpack it; returns the reference to mount.
@@ -94,18 +127,14 @@ class Containerd:
         ``client``: the ``RegistryClient`` for the registry of ``repository``. ``timeout``: seconds.
         """
         reference = "%s@%s" % (name, digest)
-        argv = ["images", "pull", "--hosts-dir", self._hosts]
-        if "--local" in self._call(["images", "pull", "--help"], _SHORT).stdout:
-            # ctr fetches, not the daemon: credentials stay in this process, and the transfer service of containerd 1.7 does not
-            # support --hosts-dir.
-            argv.append("--local")
+        argv = self.pull_command(reference)
         for attempt in (1, 2):
             header = client.authorization(repository)
-            self._write_credentials(client, header, ca_file)
+            self.write_credentials(client, header, ca_file)
             try:
-                result = self._call(argv + [reference], timeout, check=False)
+                result = host_command.run(argv, timeout, die_with_us=True)
             finally:
-                self._remove_credentials()
+                self.remove_credentials()
             if result.rc == 0:
                 return reference
             error = explain(result, reference, timeout, secrets=[header])
@@ -138,20 +167,21 @@ class Containerd:
         return self._call([kind, "ls", "-q"], _SHORT).stdout.split()
 
     def _call(self, arguments, timeout, check=True):
-        argv = self._ctr + ["-a", self.address, "-n", NAMESPACE] + arguments
-        result = host_command.run(argv, timeout, die_with_us=True)
+        result = host_command.run(self.command(arguments), timeout, die_with_us=True)
         if check and result.rc != 0:
             raise explain(result, " ".join(arguments[:2]), timeout)
         return result
 
-    def _write_credentials(self, client, header, ca_file):
-        directory = os.path.join(self._hosts, client.registry)
+    def write_credentials(self, client, header, ca_file):
+        """For ``pull_command``: ``header`` is the Authorization header, or None."""
+        directory = os.path.join(self.hosts, client.registry)
         os.makedirs(directory, mode=0o700, exist_ok=True)
         write_atomic(os.path.join(directory, "hosts.toml"), hosts_toml(client.base, header, ca_file), 0o600)
 
-    def _remove_credentials(self):
-        if os.path.lexists(self._hosts):
-            shutil.rmtree(self._hosts)
+    def remove_credentials(self):
+        """Those of a pull that has ended, or was killed."""
+        if os.path.lexists(self.hosts):
+            shutil.rmtree(self.hosts)
 
 
 def hosts_toml(base, header=None, ca_file=None):

@@ -41,12 +41,13 @@ class RegistryClient:
     """One registry, with the credentials for it.
 
     ``timeout``: seconds without a byte after which a request fails. ``ca_file``: PEM file of authorities to trust besides the
-    system's.
+    system's. ``budget``: seconds that all requests together may take, with the pauses between them; None for no limit.
     """
 
-    def __init__(self, registry, username=None, password=None, plain_http=False, ca_file=None, timeout=30):
+    def __init__(self, registry, username=None, password=None, plain_http=False, ca_file=None, timeout=30, budget=None):
         self.registry = registry
         self.plain_http = plain_http
+        self._end = None if budget is None else time.monotonic() + budget
         self._connection = Connection(registry, plain_http, ca_file, timeout, username)
         self.base = self._connection.base
         self._authentication = Authentication(self._connection, username, password)
@@ -300,20 +301,27 @@ class RegistryClient:
         pause = _FIRST_PAUSE
         with contextlib.ExitStack() as stack:
             while True:
-                watch = stack.enter_context(self._connection.watch(limited and not data, seconds))
+                watch = stack.enter_context(self._connection.watch(limited and not data, self._within_budget(seconds)))
                 try:
                     response = self._response(watch, method, path, repository, headers or {}, actions, data)
                     break
                 except RegistryBusy as exc:
                     stack.close()
                     pause = pause if exc.retry_after is None else max(exc.retry_after, 1)
-                    if self._waited + pause > _MAX_BUSY:
+                    if pause > self._within_budget(_MAX_BUSY - self._waited):
                         raise
                     self._sleep(pause)
                     self._waited += pause
                     pause *= 2
             self._waited = 0
             yield stack.enter_context(response)
+
+    def _within_budget(self, seconds):
+        """``seconds``, None for no limit, or what is left of the budget if that is less."""
+        if self._end is None:
+            return seconds
+        left = max(self._end - time.monotonic(), 0.1)
+        return left if seconds is None else min(seconds, left)
 
     def _response(self, watch, method, path, repository, headers, actions, data):
         for attempt in (1, 2):

@@ -43,8 +43,8 @@ class Connection:
 
     @staticmethod
     def watch(limited=True, seconds=None):
-        """The time limit for one request; a context manager. ``seconds``: that of one that is not ``limited``, None for none."""
-        return registry_http.Watch(_MAX_SECONDS if limited else seconds)
+        """The time limit for one request, which ends after ``seconds`` at the latest, None for no such limit; a context manager."""
+        return registry_http.Watch(min(filter(None, (_MAX_SECONDS if limited else None, seconds)), default=None))
 
     def is_own(self, url):
         """Whether ``url`` is on the registry itself, not on its token service or blob store."""

@@ -16,6 +16,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime, runtime_mode
 
+_NO_CRIO = (
+    "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on the host "
+    "and set npu_driver_source to preinstalled. If the host has a containerd besides, a task with npuops.ascend.npu_driver_stage "
+    "can stage with its option containerd_address"
+)
+
 # Sockets of container runtimes, for a kubelet without a configured socket. The one of containerd comes after that of k3s, because
 # k3s hosts may also have Docker.
 SOCKETS = (
@@ -74,21 +80,16 @@ def crio(fs="", runtime=None):
     return crio_runtime.Daemon(runtime["address"], fs)
 
 
-def containerd_access(fs=""):
+def containerd_access(fs="", no_crio=_NO_CRIO):
     """(address, argv of ctr) of the kubelet's containerd. What is unknown, or with Docker or no runtime all, is None.
 
-    Raises NpuError if the socket is not safe to use, if it is not clear which one is meant, or with CRI-O.
+    Raises NpuError if the socket is not safe to use, if it is not clear which one is meant, or with CRI-O, which ``no_crio`` says.
     """
     runtime = runtime_facts(fs)
     if runtime["conflict"]:
         raise NpuError(runtime["conflict"], runtime=runtime)
     if runtime["name"] == crio_runtime.NAME:
-        raise NpuError(
-            "The kubelet of this host uses CRI-O, but driver images are pulled and unpacked by containerd. Install the driver on "
-            "the host and set npu_driver_source to preinstalled. If the host has a containerd besides, a task with "
-            "npuops.ascend.npu_driver_stage can stage with its option containerd_address",
-            runtime=runtime,
-        )
+        raise NpuError(no_crio, runtime=runtime)
     if distributions.named(runtime["name"]) is None:
         return None, None
     address = runtime["address"]

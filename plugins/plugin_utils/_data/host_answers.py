@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, TypedDict
 
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import VERDICTS
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import STATES, VERDICTS
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.chip_faults import MOST_CODES
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.pci import FAMILIES
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -407,8 +407,9 @@ class AcceptanceResult(TypedDict):
 class AcceptanceAnswer(TypedDict):
     """What npu_accept answers."""
 
+    state: Annotated[str, one_of(*STATES)]
     boot_id: Word  # of this boot
-    result: AcceptanceResult | None  # None while the diagnosis runs
+    result: AcceptanceResult | None  # None unless the state is done
 
 
 class FinishedAcceptance(TypedDict):

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Which images a fleet needs: the drivers of its hosts, and the components that install deploys."""
+"""Which images a fleet needs: the drivers of its hosts, the ToolBox of accept, and the components that install deploys."""
 
 from __future__ import annotations
 
@@ -62,6 +62,14 @@ class ImageList:
                 "The driver images of these hosts are not known. Correct that, or leave the hosts out with --limit: "
                 + "; ".join(dict.fromkeys(self._reasons))
             )
+
+    def add_toolboxes(self, hosts: Iterable[AskedHost]) -> None:
+        """The image with which accept tests the chips of a host, where there is one. Raises NpuError."""
+        for host in hosts:
+            checked = CheckedHost(host)
+            image = checked.config["accept_toolbox_image"]
+            if image and checked.has_chips:
+                self.add(image, "accept of " + checked.name)
 
     def _add_packages(self, checked: CheckedHost) -> None:
         """An artifact is copied like an image. A file on the controller is where it is needed."""

@@ -43,6 +43,7 @@ NAMES = (
     "firmware_package_username",
     "firmware_package_password",
     "install_gate",
+    "accept_toolbox_image",
     "registry_mirror",
     "registry_username",
     "registry_password",

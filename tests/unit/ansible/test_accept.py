@@ -141,6 +141,30 @@ def test_check_mode_and_no_directory_write_nothing(site):
     assert done.returncode == 0 and "good: PASS at level 1" in done.stdout, done.stdout
 
 
+def test_a_toolbox_image_and_its_credentials_reach_the_host_and_nothing_else(site):
+    """The fleet pulls both images from one mirror. Nothing of that is sent for level 1."""
+    sent = site.directory / "sent"
+    hosts = {"good": site.answers("good", result(("chips", "PASS", "8 x 910B")))}
+    python = site.directory / "good.python"
+    python.write_text(python.read_text().replace("exec cat", 'cat "$@" >>"%s"; exec cat' % sent), encoding="utf-8")
+    settings = {
+        "npu_accept_toolbox_image": "tools.example.com/mlops/toolbox:26.1.0",
+        "npu_driver_repository": "registry.example.com/mlops/ascend-driver",
+        "npu_registry_username": "alice",
+        "npu_registry_password": "s3cret-word",
+        "npu_registry_mirror": "site.example.com/npuops",
+    }
+    done = site.run(hosts, "-vvvv", npu_accept_level=1, **settings)
+    assert done.returncode == 0 and "s3cret-word" not in sent.read_text(errors="replace"), done.stdout
+    site.node("good", 2)
+    done = site.run(hosts, "-vvvv", npu_accept_level=2, **settings)
+    assert done.returncode == 0 and "s3cret-word" not in done.stdout + done.stderr, done.stdout
+    text = sent.read_text(errors="replace")
+    assert all(
+        word in text for word in ("s3cret-word", "alice", "tools.example.com/mlops/toolbox:26.1.0", "site.example.com/npuops")
+    )
+
+
 @pytest.mark.parametrize("level", [0, 4, "all"])
 def test_a_level_that_there_is_not(site, level):
     done = site.run({"good": site.answers("good", result(("chips", "PASS", "x")))}, npu_accept_level=level)
@@ -155,6 +179,7 @@ def hostile_answers(canary):
         yield "fails-%d" % number, {"failed": True, "msg": text}
     good = ("chips", "PASS", "8 x 910B")
     yield "is-no-answer", {"changed": False, "result": 7}
+    yield "has-another-state", {**result(good), "state": "later"}
     yield "has-another-verdict", result(("chips", "FINE", "8 x 910B"))
     yield "escapes", result(good, ended="../../../escaped")
     yield "is-long", result(*[good] * 300)

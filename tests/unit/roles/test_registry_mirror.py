@@ -27,7 +27,7 @@ TEMPLATES = {
     "npu_volcano/templates/volcano.yaml.j2": VOLCANO,
 }
 # Modules of the playbooks and roles that pull an image; npu_mirror also reads the registries that the names have.
-PULLING = {"ascend_docker_runtime_package", "npu_driver_stage", "npu_python", "npu_mirror"}
+PULLING = {"ascend_docker_runtime_package", "npu_accept_node", "npu_driver_stage", "npu_python", "npu_mirror"}
 # They push, and are used where the Internet is.
 PUSHING = {"npu_driver_image_build", "npu_node_agent_image_build"}
 

@@ -6,78 +6,16 @@
 from __future__ import annotations
 
 import json
-import os
-import stat
 import time
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import acceptance, diagnosis, history
+from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import diagnosis, history
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory, pci
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._inspect.host_validation import Validation
-from ansible_collections.npuops.ascend.plugins.module_utils._runtime import cri
 
-from support.host.fake_host import add_process
-from support.host.fake_units import SYSTEMCTL, SYSTEMD_RUN
-from support.host.healthy_host import BOOT, HealthyHost
+from support.host.accepted_host import bad, calls, ended, hold, look
+from support.host.healthy_host import BOOT
 from support.patience import PATIENCE
-
-ASCEND_DMI = """#!/bin/sh
-echo "ascend-dmi $*" >>"$FAKE/calls"
-while [ -e "$FAKE/hold" ]; do sleep 0.05; done
-printf 'Summary:\\n    Arch: aarch64\\n\\nHardware:\\n    driver:\\n        HEALTH\\n    hbm:\\n'
-cat "$FAKE/hbm" 2>/dev/null || echo '        PASS'
-exit "$(cat "$FAKE/status" 2>/dev/null || echo 0)"
-"""
-
-
-@pytest.fixture
-def host(tmp_path, monkeypatch):
-    """Two chips, and a ToolBox."""
-    root, fake = tmp_path / "host", tmp_path / "fake"
-    for directory in (root, fake, tmp_path / "bin"):
-        directory.mkdir()
-    tmp_path.chmod(0o755)
-    monkeypatch.setattr(cri, "status", lambda address, timeout=5: cri.CriStatus(True, True, ["/etc/cdi"]))
-    monkeypatch.setenv("PATH", "%s:%s" % (tmp_path / "bin", os.environ["PATH"]))
-    monkeypatch.setenv("FAKE", str(fake))
-    for name, text in (("systemd-run", SYSTEMD_RUN), ("systemctl", SYSTEMCTL)):
-        (tmp_path / "bin" / name).write_text(text)
-        (tmp_path / "bin" / name).chmod(0o755)
-    found = HealthyHost(root)
-    found.fake = fake
-    found.toolbox = tmp_path / "toolbox"
-    program = found.toolbox / "latest/Ascend-DMI/bin/ascend-dmi"
-    program.parent.mkdir(parents=True)
-    program.write_text(ASCEND_DMI)
-    program.chmod(0o755)
-    run = Validation.run
-    monkeypatch.setattr(Validation, "run", lambda self, _find=None: run(self, lambda: found.daemon))
-    # The paths of this test are this machine's.
-    command = acceptance.ascend_dmi.command
-    monkeypatch.setattr(acceptance.ascend_dmi, "command", lambda toolbox, level, fs: command(toolbox, level))
-    return found
-
-
-def look(host, level=2, wait=PATIENCE, **options):
-    options.setdefault("toolbox", str(host.toolbox))
-    validation = dict(host.tools, root="/var/lib/Ascend", network="strict")
-    return acceptance.Acceptance(level, validation=validation, fs=str(host.root), **options).look(wait)
-
-
-def ended(host, level=2, **options):
-    answer = look(host, level, **options)
-    assert answer["state"] == "done", answer
-    return answer["result"]
-
-
-def bad(result):
-    return {found["name"]: (found["verdict"], found["seen"]) for found in result["findings"] if found["verdict"] != "PASS"}
-
-
-def calls(host):
-    path = host.fake / "calls"
-    return [line for line in path.read_text().splitlines() if line.startswith("ascend-dmi")] if path.exists() else []
 
 
 def test_level_1_looks_and_runs_nothing(host):
@@ -191,16 +129,6 @@ def test_a_host_that_went_down_during_the_diagnosis(host):
     assert bad(result)["ascend-dmi"] == ("UNKNOWN", "the host went down during the diagnosis")
 
 
-def hold(host, device):
-    """A process has it open. A chip is known by its number, so it gets one of the driver's."""
-    (host.root / "dev" / device).unlink()
-    os.mknod(host.root / "dev" / device, stat.S_IFCHR | 0o666, os.makedev(237, 0))
-    (host.root / "dev" / device).chmod(0o666)
-    add_process(str(host.root), 100, "python", "python", "train.py", exe="/usr/bin/python")
-    (host.root / "proc/100/fd").mkdir()
-    (host.root / "proc/100/fd/3").symlink_to(host.root / "dev" / device)
-
-
 def test_chips_in_use(host):
     hold(host, "davinci0")
     found = bad(ended(host))["ascend-dmi"]
@@ -253,7 +181,17 @@ def test_a_damaged_history_is_replaced(host, text):
     assert [entry["level"] for entry in history.read(str(host.root))] == [1]
 
 
-@pytest.mark.parametrize("text", ["", "[]", '{"level": "2", "boot_id": "x", "began": "y", "findings": []}', '{"level": 2}'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"level": "2", "boot_id": "x", "began": "y", "findings": []}',
+        '{"level": 2}',
+        '{"level": 2, "boot_id": "x", "began": "y", "findings": [], "image": 7}',
+        '{"level": 2, "boot_id": "x", "began": "y", "findings": [], "image": {"name": "x", "pulls": "1", "pulled": false}}',
+    ],
+)
 def test_a_damaged_state_is_no_acceptance(host, text):
     host.write(diagnosis.STATE[1:], text)
     assert bad(ended(host)) == {} and len(calls(host)) == 1

@@ -101,6 +101,15 @@ def test_the_scripts_of_toolbox_and_cann_are_read(tmp_path, toolbox):
     assert printed(argv) == "toolbox cann --dg --se healthCheck,performanceCheck,stressTest -q\n"
 
 
+def test_the_directory_of_cann_since_8_5(toolbox):
+    """Beside one that an older CANN has left."""
+    for name in ("ascend-toolkit", "cann"):
+        (toolbox.parent / name).mkdir()
+        (toolbox.parent / name / "set_env.sh").write_text("export OTHER=${OTHER}%s\n" % name)
+    assert printed(ascend_dmi.command(str(toolbox), 2)) == " cann --dg --se healthCheck -q\n"
+    assert printed(ascend_dmi.command_in_image(str(toolbox), 2, "/x")) == " cann --dg --se healthCheck -q\n"
+
+
 def test_without_scripts(toolbox):
     argv = ascend_dmi.command(str(toolbox), 2)
     assert printed(argv) == "  --dg --se healthCheck -q\n"

@@ -24,74 +24,12 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
 
 from support.host import driver_images, mounted, registry_server
+from support.host.fake_ctr import CTR
 from support.paths import CHECKOUT, TESTS
 
 REPOSITORY = "mlops/ascend-driver"
 TAG = "25.5.0-910b-x"
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-# What a ctr does that staging sees: keeps images and leases, pulls with the credentials of hosts.toml, mounts. The
-# mount is a directory full of files, so unmounting is emptying it; the test's umount does that.
-CTR = """\
-#!{python} -IS
-import os, sys
-state = {state!r}
-arguments = sys.argv[5:]
-with open(state + "/calls", "a") as stream:
-    stream.write(" ".join(arguments) + "\\n")
-assert sys.argv[1] == "-a" and sys.argv[3:5] == ["-n", "npuops"], sys.argv
-
-def names(kind):
-    return sorted(os.listdir(state + "/" + kind))
-
-if arguments[1:] == ["ls", "-q"]:
-    print("\\n".join(name.replace("%", "/") for name in names(arguments[0])))
-elif arguments[:3] == ["leases", "create", "--id"]:
-    open(state + "/leases/" + arguments[3], "w").close()
-elif arguments[1] == "rm":
-    assert arguments[0] == "images" or arguments[2] == "--sync"
-    for name in [name for name in arguments[2:] if name != "--sync"]:
-        os.unlink(state + "/" + arguments[0] + "/" + name.replace("/", "%"))
-elif arguments[:3] == ["images", "pull", "--help"]:
-    print("--local  Fetch content from local client")
-elif arguments[:2] == ["images", "pull"]:
-    import hashlib, json, re, urllib.request
-    hosts, reference = arguments[3], arguments[-1]
-    assert names("images") == [] and "5" not in names("leases")
-    open(state + "/leases/1", "w").close()
-    registry, path = reference.split("@")[0].split("/", 1)
-    toml = hosts + "/" + registry + "/hosts.toml"
-    assert os.stat(toml).st_mode & 0o777 == 0o600
-    text = open(toml).read()
-    server = re.search('server = "(.*)"', text).group(1)
-    header = re.search('Authorization = "(.*)"', text)
-    def get(kind, what):
-        request = urllib.request.Request("%s/v2/%s/%s/%s" % (server, path, kind, what))
-        if header:
-            request.add_header("Authorization", header.group(1))
-        try:
-            return urllib.request.urlopen(request).read()
-        except urllib.error.HTTPError as exc:
-            sys.exit("ctr: failed to copy: " + ("unexpected status 401 Unauthorized" if exc.code == 401 else "500 Internal"))
-    manifest = json.loads(get("manifests", reference.split("@")[1]))
-    for layer in manifest["layers"]:
-        content = get("blobs", layer["digest"])
-        if "sha256:" + hashlib.sha256(content).hexdigest() != layer["digest"]:
-            sys.exit("ctr: failed commit on ref: unexpected commit digest sha256:0, expected %s: failed precondition" % layer["digest"])
-        with open(state + "/layer", "wb") as stream:
-            stream.write(content)
-    with open(state + "/images/" + reference.replace("/", "%"), "w") as stream:
-        pass
-elif arguments[:2] == ["images", "mount"]:
-    import tarfile
-    assert arguments[2].replace("/", "%") in names("images")
-    assert not os.path.exists(os.path.dirname(arguments[3]) + "/hosts")
-    with tarfile.open(state + "/layer") as archive:
-        archive.extractall(arguments[3], filter="fully_trusted") if hasattr(tarfile, "data_filter") else archive.extractall(arguments[3])
-    open(state + "/leases/" + arguments[3].replace("/", "%"), "w").close()
-else:
-    sys.exit("unknown " + repr(arguments))
-"""
 
 
 class Host:
@@ -107,7 +45,7 @@ class Host:
         self.socket = top / "containerd.sock"
         self.socket.write_text("")
         self.ctr = top / "ctr"
-        self.ctr.write_text(CTR.format(python=sys.executable, state=str(self.state)))
+        self.ctr.write_text(CTR.format(python=sys.executable, state=str(self.state), namespace="npuops"))
         self.ctr.chmod(0o755)
         self.run = top / "run"
         monkeypatch.setattr(image_ctr, "RUN_DIRECTORY", str(self.run))

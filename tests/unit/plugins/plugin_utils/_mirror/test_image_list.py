@@ -64,6 +64,21 @@ def test_kernels_that_do_not_run_yet():
         drivers(host("a", driver_image="r.example/x:1", driver_kernels=[named]))
 
 
+def test_the_image_of_accept():
+    """It is for chips, wherever their driver comes from."""
+    image = "registry.example.com/mlops/toolbox:26.1.0"
+    found = ImageList()
+    found.add_toolboxes(
+        [
+            host("a", accept_toolbox_image=image),
+            host("b", driver_source="preinstalled", accept_toolbox_image=image),
+            host("c", facts(chip_count=0), accept_toolbox_image=image),
+            host("d"),
+        ]
+    )
+    assert {entry["image"]: entry["needed_by"] for entry in found.result()} == {image: ["accept of a", "accept of b"]}
+
+
 def test_packages():
     """One of a web server is listed with its checksum, one of a registry is copied like an image, and a file stays where it is."""
     url, sha256 = "https://files.example/Ascend-hdk-910b-npu-driver_25.5.0_linux-aarch64.run", "ab" * 32
