@@ -83,6 +83,8 @@ _SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to ma
 _STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
 
 _TITLE = re.compile(r"\|\s*npu-smi\s+(\S+)\s+Version:\s*(\S+)\s*\|\s*\Z")
+# Of phyid-remap.
+_FIELD = re.compile(r"\s*([A-Za-z -]+?)\s*:\s*([0-9]{1,9})\s*\Z")
 # A line for each chip of the card.
 _SHARE = re.compile(r"^\s*Device-share Status\s*: (True|False)\s*$", re.MULTILINE)
 _BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f]\Z")
@@ -161,6 +163,10 @@ class NpuSmi:
         ``chip_id``."""
         chip = [] if chip_id is None else ["-c", str(chip_id)]
         return parse_fields(self.run("info", "-t", "board", "-i", str(npu_id), *chip))
+
+    def place(self, number):
+        """(NPU ID, chip ID), which is how npu-smi names the chip with the physical ID ``number``, N of /dev/davinciN."""
+        return parse_place(self.run("info", "-t", "phyid-remap", "-p", str(number)))
 
     def device_share(self, npu_id):
         """Whether several containers may open a chip of the card, as device-share says; None if npu-smi does not tell."""
@@ -358,6 +364,18 @@ def parse_fields(text):
         if separator:
             fields.setdefault(name.strip(), value.strip())
     return fields
+
+
+def parse_place(text):
+    """(NPU ID, chip ID) from the output of ``npu-smi info -t phyid-remap -p N``. Raises NpuError."""
+    fields = {}
+    for line in text.splitlines():
+        match = _FIELD.match(line)
+        if match:
+            fields[match.group(1)] = int(match.group(2))
+    if "NPU ID" not in fields or "Chip ID" not in fields:
+        raise _not_taken("npu-smi info -t phyid-remap printed something unexpected: %s" % (_excerpt(text) or "nothing"), text)
+    return fields["NPU ID"], fields["Chip ID"]
 
 
 # (first cell of the first heading, of the second) -> layout

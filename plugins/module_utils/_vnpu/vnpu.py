@@ -77,7 +77,6 @@ _NUMBER = re.compile(r"[0-9]{1,6}(?:\.[0-9]{1,3})?\Z")
 _PAIR = re.compile(r"(?:[0-9]{1,6}|NA)/([0-9]{1,6}|NA)\Z")
 _TOTAL = re.compile(r"\|\s*Total number of vnpu:\s*([0-9]{1,4})\s*\|\Z")
 _ROW = re.compile(r"\|\s*([0-9]{1,5})\s*\|\s*(?:[0-9]+|NA)\s*\|\s*(?:[0-9a-f]+|NA)\s*\|\s*([0-9]+|NA)\s*\|\s*(\S+)\s*\|\Z")
-_FIELD = re.compile(r"\s*([A-Za-z -]+?)\s*:\s*([0-9]{1,9})\s*\Z")
 
 
 def resource(chip_resource, template):
@@ -102,18 +101,6 @@ def ids(family, chip):
     """The IDs that vNPUs of a chip can have. ``family``: its name."""
     first = _FIRST_ID + chip * _IDS_PER_CHIP
     return range(first, first + _MOST.get(family, _IDS_PER_CHIP))
-
-
-def parse_place(text):
-    """(NPU ID, chip ID) from the output of ``npu-smi info -t phyid-remap -p N``. Raises NpuError."""
-    fields = {}
-    for line in text.splitlines():
-        match = _FIELD.match(line)
-        if match:
-            fields[match.group(1)] = int(match.group(2))
-    if "NPU ID" not in fields or "Chip ID" not in fields:
-        raise _unreadable("phyid-remap", text)
-    return fields["NPU ID"], fields["Chip ID"]
 
 
 def parse_templates(text):

@@ -105,7 +105,7 @@ class Layout:
     def _place(self, number):
         """(NPU ID, chip ID), which is how npu-smi names a chip."""
         if number not in self._places:
-            self._places[number] = chips_vnpu.parse_place(self.npu_smi.run("info", "-t", "phyid-remap", "-p", str(number)))
+            self._places[number] = self.npu_smi.place(number)
         return self._places[number]
 
     def _check_mode(self):

@@ -165,6 +165,24 @@ def test_fields():
     assert fields["PCIe Bus Info"] == "0000:C1:00.0"
 
 
+@pytest.mark.parametrize(
+    "text, place",
+    [
+        # As the source of npu-smi prints it, and as its documentation for 950 does.
+        ("\tChip Physical ID              :7\n\tChip Logic ID   :1\n\tNPU ID         :32832\n\tChip ID  :1\n", (32832, 1)),
+        ("Chip Phy-ID                   :0\nNPU ID         :0\nSlot ID        :0\nChip ID        :0\n", (0, 0)),
+    ],
+)
+def test_place(text, place):
+    assert chips_npu_smi.parse_place(text) == place
+
+
+@pytest.mark.parametrize("text", ["", "NPU ID : 3\n", "NPU ID : x\nChip ID : 0\n"])
+def test_other_answers_about_a_place(text):
+    with pytest.raises(NpuError, match="phyid-remap printed something unexpected: (nothing|NPU ID)"):
+        chips_npu_smi.parse_place(text)
+
+
 # --- exit statuses ---
 
 

@@ -14,7 +14,6 @@ from support.paths import UNIT
 FIXTURES = UNIT / "fixtures" / "npu-smi-vnpu"
 TEMPLATES = (FIXTURES / "template-info_910B4-1_26.0.rc1.txt").read_text(encoding="utf-8")
 TWO = (FIXTURES / "info-vnpu_910B4-1_26.0.rc1.txt").read_text(encoding="utf-8")
-PLACE = "\tChip Physical ID               :7\n\tChip Logic ID                 :1\n\tNPU ID                        :32832\n\tChip ID   :1\n"
 
 
 def test_templates():
@@ -31,10 +30,6 @@ def test_chip():
     )
     assert chip.found == [Found(Vnpu(7, 212, "vir10_3c_32g"), True), Found(Vnpu(7, 213, "vir10_3c_32g"), False)]
     assert chip.parts == {"AICORE": 20, "AICPU": 7, "VPC": 9, "VENC": 0, "VDEC": 2, "JPEGD": 24, "JPEGE": 4}
-
-
-def test_place():
-    assert chips_vnpu.parse_place(PLACE) == (32832, 1)
 
 
 @pytest.mark.parametrize(
@@ -57,11 +52,6 @@ def test_other_answers_about_a_chip(text):
 def test_other_answers_about_templates(text):
     with pytest.raises(NpuError, match="template-info printed"):
         chips_vnpu.parse_templates(text)
-
-
-def test_other_answers_about_a_place():
-    with pytest.raises(NpuError, match="phyid-remap printed something unexpected: nothing"):
-        chips_vnpu.parse_place("")
 
 
 def test_every_template_has_a_resource():

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import npu_smi as chips_npu_smi
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu as chips_vnpu
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_plan, vnpu_record
@@ -19,7 +20,7 @@ from support.properties import bounded, damaged
 
 FIXTURES = UNIT / "fixtures" / "npu-smi-vnpu"
 CAPTURES = [path.read_text(encoding="utf-8") for path in sorted(FIXTURES.iterdir())]
-PARSERS = (chips_vnpu.parse_templates, lambda text: chips_vnpu.parse_chip(0, text), chips_vnpu.parse_place)
+PARSERS = (chips_vnpu.parse_templates, lambda text: chips_vnpu.parse_chip(0, text), chips_npu_smi.parse_place)
 NAMES = chips_vnpu.TEMPLATES["310P"]
 CHIPS = (0, 1, 2)
 
