@@ -73,6 +73,8 @@ class ActionModule(HostsAction):
             for part in mindcluster_stack.PARTS
             for permission in stack_checks.permissions(namespace, enabled[part], found[part], policies)
         ]
+        if enabled["node_agent"] and policies and component_checks.device_taints(components["node_agent"].settings):
+            needed += install_permissions.TO_TAINT_CHIPS
         missing += kube_permissions.missing(cluster, dict.fromkeys(needed))
         reasons = kube_permissions.told(missing)
         reasons += component_checks.settings_reasons(version_line, [wanted for wanted in components.values() if wanted.enabled])

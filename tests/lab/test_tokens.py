@@ -378,9 +378,9 @@ def test_agent_adds_no_field_to_the_status(lab, agents):
             assert after["status"].get(field) == before["status"].get(field), field
 
 
-def test_the_expressions_about_nodes_have_no_warnings(lab):
+def test_the_expressions_of_policies_have_no_warnings(lab):
     """The controller manager compiles each with the types of the API."""
-    for name in ("npuops-node-agent-nodes", "npuops-device-plugin-nodes"):
+    for name in ("npuops-node-agent-nodes", "npuops-node-agent-taints", "npuops-device-plugin-nodes"):
 
         def checked(name=name):
             status = lab.get("validatingadmissionpolicy", name).get("status") or {}

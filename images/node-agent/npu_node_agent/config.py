@@ -28,6 +28,12 @@ def _count(text: str) -> int:
     return value
 
 
+def _switch(text: str) -> bool:
+    if text not in ("true", "false"):
+        raise argparse.ArgumentTypeError("%s is neither true nor false" % text)
+    return text == "true"
+
+
 def _address(text: str) -> tuple:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
@@ -60,6 +66,7 @@ _SETTINGS = (
     ("api-server", "", str, "URL of the API server; if empty, that of the cluster in which the agent runs"),
     ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "file with the bearer token, read for every request"),
     ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "file with the CA of the API server's certificate"),
+    ("device-taints", "false", _switch, "whether to keep a DeviceTaintRule without an effect for each chip that does not serve"),
     ("log-level", "info", str, "debug, info, warning or error"),
 )
 

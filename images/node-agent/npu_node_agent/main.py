@@ -22,6 +22,7 @@ from .cdi_check import HostPaths
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .chip_faults import Faults
+from .device_taints import DeviceTaints
 from .guests import raise_file_limit
 from .hints import Hints
 from .kernel_log import KernelLog
@@ -30,6 +31,7 @@ from .metrics import Metrics
 from .node_conditions import NodeConditions
 from .notice import Notices
 from .pages import serve
+from .physical_ids import PhysicalIds
 from .probe import Probe
 from .report import Reporter
 from .wedge_watch import Watch
@@ -71,6 +73,7 @@ async def _run(settings: argparse.Namespace) -> None:
         settings.probe_timeout,
         os.path.join(settings.plugin_dir, chip_memory.NAME),
     )
+    taints = DeviceTaints(api if settings.device_taints else None, settings.node_name, PhysicalIds(prober.npu_smi), changed)
     watch = Watch(
         markers,
         prober,
@@ -79,6 +82,7 @@ async def _run(settings: argparse.Namespace) -> None:
         HostPaths(settings.dev_dir, settings.driver_tree, os.path.join(settings.plugin_dir, runtime_mode.NAME)),
         reporter,
         conditions,
+        taints,
         notices,
         changed,
         hints,
@@ -91,6 +95,7 @@ async def _run(settings: argparse.Namespace) -> None:
         "watch": watch.run,
         "report": reporter.run,
         "conditions": conditions.run,
+        "device taints": taints.run,
         "notices": notices.run,
         "kernel log": KernelLog(settings.kernel_log, hints).run,
         "metrics": lambda: serve(settings.metrics_address, metrics, lambda: bridge.awaited.settled),

@@ -16,6 +16,7 @@ from . import cdi_check, chips_condition, driver_condition, network_condition, p
 from .cdi_spec import SpecFile
 from .changed import Changed
 from .chip_faults import Faults
+from .device_taints import DeviceTaints
 from .hints import Hints
 from .marker import SINCE, Markers
 from .metrics import Metrics
@@ -38,7 +39,8 @@ class Watch:
     node itself prevented are ignored. After a hint it probes at once; if that probe fails, it does not count, because three hints
     in a row would leave the driver no time to respond.
 
-    The host's markers are changed first, independently of the cluster. ``reporter`` and ``conditions`` report to the API server.
+    The host's markers are changed first, independently of the cluster. ``reporter``, ``conditions`` and ``taints`` report to the
+    API server.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Watch:
         host: cdi_check.HostPaths,
         reporter: Reporter,
         conditions: NodeConditions,
+        taints: DeviceTaints,
         notices: Notices,
         changed: Changed,
         hints: Hints,
@@ -64,6 +67,7 @@ class Watch:
         self._host = host
         self._reporter = reporter
         self._conditions = conditions
+        self._taints = taints
         self._notices = notices
         self._changed = changed
         self._hints = hints
@@ -235,6 +239,9 @@ class Watch:
         driver = self._driver_verdict(state)
         if state == READY:
             chips, network = chips_condition.listed(self._listed, self._missing), network_condition.listed(self._listed)
+            # Otherwise, nothing new is known of single chips, and their taints stay.
+            if self._listed:
+                self._taints.want(self._listed)
         else:
             chips = chips_condition.unknown(driver, None if state == MAINTENANCE else self._missing)
             network = network_condition.unknown(driver)

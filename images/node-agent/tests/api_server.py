@@ -1,13 +1,15 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The part of the Kubernetes API the agent uses: one Node, its status, and Events, with conflicts and both kinds of patches."""
+"""The part of the Kubernetes API the agent uses: one Node, its status, Events, ResourceSlices and DeviceTaintRules, with conflicts and
+both kinds of patches."""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import threading
+import urllib.parse
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
@@ -20,6 +22,9 @@ class ApiServer:
             "status": {"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}]},
         }
         self.events = {}
+        self.slices = []
+        self.rules = {}
+        self.taint_refusal = None  # (status, message) of all requests about slices and rules
         self.requests = []
         self.headers = []
         self.conflicts = 0
@@ -72,10 +77,18 @@ class ApiServer:
         with self.lock:
             return [call for call in self.requests if call[0] in methods and not call[1].endswith("/status")]
 
+    def taints(self):
+        """{device: value} of the rules."""
+        with self.lock:
+            return {rule["spec"]["deviceSelector"]["device"]: rule["spec"]["taint"]["value"] for rule in self.rules.values()}
+
     def status_patches(self):
         """The patches of the status, refused ones among them."""
         with self.lock:
             return [call for call in self.requests if call == ("PATCH", "/api/v1/nodes/node-1/status")]
+
+
+_DRA = "/apis/resource.k8s.io/v1/"
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -107,6 +120,8 @@ class _Handler(BaseHTTPRequestHandler):
             return 200, api.node
         if self.path == "/api/v1/nodes/node-1/status" and self.command == "PATCH":
             return self._patch_status(body)
+        if self.path.startswith(_DRA):
+            return self._dra(*self.path[len(_DRA) :].partition("?")[::2], body)
         base = "/api/v1/namespaces/default/events"
         if self.path == base and self.command == "POST":
             if body["involvedObject"].get("namespace", "default") != body["metadata"]["namespace"]:
@@ -121,6 +136,41 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command == "PATCH":
             api.events[name].update(body)
         return 200, api.events[name]
+
+    def _dra(self, path, query, body):
+        api, asked = self.api, dict(urllib.parse.parse_qsl(query))
+        resource, _slash, name = path.partition("/")
+        if api.taint_refusal:
+            return api.taint_refusal[0], {"message": api.taint_refusal[1]}
+        if resource == "resourceslices":
+            fields = dict(part.split("=") for part in asked["fieldSelector"].split(","))
+            found = [
+                one
+                for one in api.slices
+                if (one["spec"]["nodeName"], one["spec"]["driver"]) == (fields["spec.nodeName"], fields["spec.driver"])
+            ]
+            return 200, {"items": found}
+        if self.command == "POST":
+            if body["metadata"]["name"] in api.rules:
+                return 409, {"message": "already exists"}
+            body["metadata"]["resourceVersion"] = "1"
+            api.rules[body["metadata"]["name"]] = body
+            return 201, body
+        if not name:
+            key, value = asked["labelSelector"].split("=")
+            return 200, {"items": [rule for rule in api.rules.values() if rule["metadata"]["labels"].get(key) == value]}
+        if name not in api.rules:
+            return 404, {"message": "not found"}
+        if self.command == "DELETE":
+            return 200, api.rules.pop(name)
+        if self.headers["Content-Type"] != "application/merge-patch+json":
+            return 415, {"message": "patch type"}
+        rule = api.rules[name]
+        if body["metadata"]["resourceVersion"] != rule["metadata"]["resourceVersion"]:
+            return 409, {"message": "the object has been modified"}
+        rule["metadata"]["resourceVersion"] += "1"
+        rule["spec"]["taint"].update(body["spec"]["taint"])
+        return 200, rule
 
     def _patch_node(self, body):
         metadata = self.api.node["metadata"]

@@ -27,6 +27,7 @@ def test_flag_wins_over_variable_over_default():
     assert (settings.probe_interval, settings.probe_timeout, settings.probe_failures) == (90, 10, 3)
     assert settings.run_dir == "/run/npuops" and settings.metrics_address == ("0.0.0.0", 9461)
     assert config.parse(["--metrics-address", "[::]:9"], {}).metrics_address == ("::", 9)
+    assert not config.parse([], {}).device_taints and config.parse([], {"NPU_AGENT_DEVICE_TAINTS": "true"}).device_taints
 
 
 @pytest.mark.parametrize(
@@ -37,6 +38,7 @@ def test_flag_wins_over_variable_over_default():
         (["--metrics-address", "9461"], {}),
         (["--log-level", "loud"], {}),
         (["--probe-timeout", "60"], {}),
+        ([], {"NPU_AGENT_DEVICE_TAINTS": "yes"}),
         (["--no-such-flag"], {}),
         ([], {"NPU_AGENT_PROBE_FAILURES": "-1"}),
     ],

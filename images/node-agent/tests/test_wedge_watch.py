@@ -24,6 +24,11 @@ LABEL = "npu.openfuyao.com/reboot-required"
 # in state D, and it keeps what it inherited.
 NPU_SMI = """#!/bin/bash
 cd "$(dirname "$0")"
+if [ "$3" = phyid-remap ]; then
+    echo "$5" >> remapped
+    . ./places
+    exit
+fi
 if [ "$2" = -t ]; then
     echo "$*" >> asked
     . ./faults
@@ -86,10 +91,23 @@ class Chips:
             stream.write(script + "\n")
         os.rename(os.path.join(self._tools, "faults.new"), os.path.join(self._tools, "faults"))
 
+    def places(self, script):
+        """What npu-smi does when it is asked which chip has a physical ID; $5 is that ID."""
+        with open(os.path.join(self._tools, "places.new"), "w", encoding="utf-8") as stream:
+            stream.write(script + "\n")
+        os.rename(os.path.join(self._tools, "places.new"), os.path.join(self._tools, "places"))
+
     def asked(self):
         """The calls that asked for fault codes."""
+        return self._lines("asked")
+
+    def remapped(self):
+        """The physical IDs that were asked for, in order."""
+        return [int(line) for line in self._lines("remapped")]
+
+    def _lines(self, name):
         try:
-            with open(os.path.join(self._tools, "asked"), encoding="utf-8") as stream:
+            with open(os.path.join(self._tools, name), encoding="utf-8") as stream:
                 return stream.read().splitlines()
         except OSError:
             return []

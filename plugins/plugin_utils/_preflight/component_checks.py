@@ -105,6 +105,14 @@ def hot_reset(settings: Mapping[str, Any]) -> str:
         return "disabled"
 
 
+def device_taints(settings: Mapping[str, Any]) -> bool:
+    """Whether the node agent is to taint chips, by its settings; not by settings that agent_reasons refuses."""
+    try:
+        return valid_settings.settings("npu_node_agent", settings)["device_taints"]
+    except NpuError:
+        return False
+
+
 def agent_reasons(wanted: Wanted) -> list[str]:
     """Why the node agent cannot be deployed, as sentences."""
     reasons = []

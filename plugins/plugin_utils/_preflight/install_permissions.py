@@ -25,7 +25,13 @@ _PLUGIN_RIGHTS = [
 _AGENT_RIGHTS = [("clusterroles", ["npuops-node-agent"]), ("clusterrolebindings", ["npuops-node-agent"])]
 _AGENT_EVENTS = [("roles", ["npuops-node-agent"]), ("rolebindings", ["npuops-node-agent"])]
 ADMISSION_POLICIES = ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
-_AGENT_POLICIES = ["npuops-node-agent-nodes", "npuops-node-agent-events"]
+_AGENT_POLICIES = ["npuops-node-agent-" + what for what in ("nodes", "events", "taints")]
+# What the node agent needs to taint chips: an account can grant only rights that it has.
+TO_TAINT_CHIPS: list[Permission] = [
+    (verb, resource, "resource.k8s.io", None, None)
+    for resource, verbs in (("resourceslices", ["list"]), ("devicetaintrules", ["list", "create", "patch", "delete"]))
+    for verb in verbs
+]
 _PLUGIN_POLICIES = ["npuops-device-plugin-" + what for what in ("nodes", "pods", "configmaps", "events")]
 
 

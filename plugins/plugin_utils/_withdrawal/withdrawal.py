@@ -23,6 +23,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identi
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_users_by_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import node_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import taints_removal
 
 _CLOCK = Clock()
 
@@ -232,7 +233,7 @@ def take_back(
     clock: Clock = _CLOCK,
     noded: bool = False,
 ) -> list[str]:
-    """Take labels, annotations, conditions and ConfigMaps away; returns phrases of what was (or would be) done.
+    """Take labels, annotations, conditions, taints of chips and ConfigMaps away; returns phrases of what was (or would be) done.
     ``device_plugin_labels``: what the device plugin wrote on the nodes goes, too. ``force``: a maintenance that has begun
     meanwhile does not count. ``noded``: it is in the cluster.
 
@@ -245,6 +246,7 @@ def take_back(
     names = [one.node_name for one in gone if one.node is not None]
     if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, names, timeout, 1.0, clock):
         # Not sooner: device plugin and node agent would write it again.
+        each.do("the taints of chips", taints_removal.remove, cluster, names, check_mode)
         for one in gone:
             each.do("the conditions of %s" % one.node_name, kube_agent_conditions.remove, cluster, one.node_name, check_mode)
             each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)

@@ -45,6 +45,7 @@ AGENT = dict(
     npu_node_agent_probe_timeout=30,
     npu_node_agent_probe_failures=3,
     npu_node_agent_admission_policy=True,
+    npu_node_agent_device_taints=False,
     npu_node_agent_scrapers=[{"podSelector": {"matchLabels": {"app": "prometheus"}}}],
     npu_node_agent_monitoring_labels={"release": "prometheus"},
     __npu_node_agent_alerts={"groups": [{"name": "x", "rules": []}]},

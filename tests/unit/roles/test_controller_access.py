@@ -34,6 +34,7 @@ MANIFEST = pathlib.Path(ROLES).parent / "docs" / "controller-access.yml"
 # What goes beyond that, for the components that most do not install.
 MINDCLUSTER = MANIFEST.with_name("controller-access-mindcluster.yml")
 CLUSTERD_AND_NODED = MANIFEST.with_name("controller-access-clusterd.yml")
+TAINTS = MANIFEST.with_name("controller-access-device-taints.yml")
 VOLCANOS = MANIFEST.with_name("controller-access-volcano.yml")
 MORE = {"volcano": VOLCANOS, "ascend_operator": MINDCLUSTER, "clusterd": CLUSTERD_AND_NODED, "noded": CLUSTERD_AND_NODED}
 # And for the DaemonSets of another installation.
@@ -75,6 +76,7 @@ OPTIONAL = {
         ("admission-policy.yaml.j2", "namespaces.yaml.j2", "access.yaml.j2", "noded.yaml.j2"),
     ),
 }
+TAINTING = [("npu_node_agent", "node-agent.yaml.j2", dict(AGENT, npu_node_agent_device_taints=True))]
 EACH = pytest.mark.parametrize("part", mindcluster_stack.PARTS)
 
 
@@ -130,7 +132,7 @@ def granted():
 
 @pytest.fixture(scope="module")
 def granted_all():
-    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED, VOLCANOS, ADOPT)
+    return Granted(MANIFEST, MINDCLUSTER, CLUSTERD_AND_NODED, TAINTS, VOLCANOS, ADOPT)
 
 
 def made(templates):
@@ -199,7 +201,11 @@ def test_preflight_names_what_an_optional_component_needs(granted, component):
 
 @pytest.mark.parametrize(
     "manifests, templates",
-    [((MANIFEST,), TEMPLATES), *(((MANIFEST, manifest), optional(part)) for part, manifest in MORE.items())],
+    [
+        ((MANIFEST,), TEMPLATES),
+        ((MANIFEST, TAINTS), TAINTING),
+        *(((MANIFEST, manifest), optional(part)) for part, manifest in MORE.items()),
+    ],
 )
 def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
     """A user may grant only the rights that the user has."""
@@ -215,6 +221,18 @@ def test_the_api_server_lets_it_grant_what_components_get(manifests, templates):
                             if not granted.allows(verb, resource, group, item["metadata"].get("namespace"))
                         ]
                         assert lacks == [], (item["metadata"]["name"], resource)
+
+
+def test_preflight_names_what_an_agent_needs_to_taint_chips(granted):
+    """And a user who has no more than that can take the taints away again."""
+    (role,) = (item for item in render_all(*TAINTING[0]) if item["kind"] == "ClusterRole")
+    rules = [rule for rule in role["rules"] if rule["apiGroups"] == ["resource.k8s.io"]]
+    given = {(verb, *rule["resources"], "resource.k8s.io", None, None) for rule in rules for verb in rule["verbs"]}
+    assert given == set(install_permissions.TO_TAINT_CHIPS)
+    with_taints = Granted(MANIFEST, TAINTS)
+    assert [entry for entry in given if not with_taints.allows(*entry)] == []
+    assert {entry[1] for entry in given if not granted.allows(*entry)} == {"devicetaintrules"}
+    assert all(with_taints.allows(verb, "devicetaintrules", "resource.k8s.io") for verb in ("list", "delete"))
 
 
 def test_no_way_to_more_rights(granted_all):

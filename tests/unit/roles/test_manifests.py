@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_c
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import taints_removal
 
 from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
 from support.patience import PATIENCE
@@ -554,14 +555,31 @@ def test_node_agent():
     }
 
 
+TAINTING = dict(AGENT, npu_node_agent_device_taints=True)
+
+
+def test_an_agent_that_taints_chips():
+    objects, before = (render("npu_node_agent", "node-agent.yaml.j2", variables) for variables in (TAINTING, AGENT))
+    assert objects["ClusterRole"]["rules"] == before["ClusterRole"]["rules"] + [
+        {"apiGroups": ["resource.k8s.io"], "resources": ["resourceslices"], "verbs": ["list"]},
+        {"apiGroups": ["resource.k8s.io"], "resources": ["devicetaintrules"], "verbs": ["list", "create", "patch", "delete"]},
+    ]
+    (container,), (other,) = (one["DaemonSet"]["spec"]["template"]["spec"]["containers"] for one in (objects, before))
+    assert [one for one in container["env"] if one not in other["env"]] == [{"name": "NPU_AGENT_DEVICE_TAINTS", "value": "true"}]
+    container["env"] = other["env"]
+    objects["ClusterRole"] = before["ClusterRole"]
+    assert objects == before
+
+
 def test_the_agent_writes_no_status_without_a_policy():
-    """Who may write the status of every node can send the API server to another kubelet."""
-    objects = render("npu_node_agent", "node-agent.yaml.j2", dict(AGENT, npu_node_agent_admission_policy=False))
+    """Who may write the status of every node can send the API server to another kubelet; who may taint every device, evict pods."""
+    objects = render("npu_node_agent", "node-agent.yaml.j2", dict(TAINTING, npu_node_agent_admission_policy=False))
     assert objects["ClusterRole"]["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "patch"]}]
+    assert "NPU_AGENT_DEVICE_TAINTS" not in str(objects["DaemonSet"])
 
 
 def test_policies_are_about_each_write_of_the_agent():
-    objects = render("npu_node_agent", "node-agent.yaml.j2", AGENT)
+    objects = render("npu_node_agent", "node-agent.yaml.j2", TAINTING)
     policies = [item for item in render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT) if "validations" in item["spec"]]
     operations = {"create": "CREATE", "patch": "UPDATE", "delete": "DELETE"}
     writes = {
@@ -581,6 +599,29 @@ def test_policies_are_about_each_write_of_the_agent():
     }
     assert writes == held
     assert all(policy["spec"]["failurePolicy"] == "Fail" for policy in policies)
+    # Whatever the setting: a token may be older than it.
+    every = render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT)
+    assert every == render_all("npu_node_agent", "admission-policy.yaml.j2", TAINTING)
+    bindings = [item for item in every if "policyName" in item["spec"]]
+    assert [item["spec"]["policyName"] for item in bindings] == [policy["metadata"]["name"] for policy in policies]
+    assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
+
+
+def test_one_name_of_all_that_makes_a_device_taint():
+    """The agent writes it, the policy allows it, the controller removes it. Versions of the API do not count: RBAC does not know them."""
+    source = "".join(
+        pathlib.Path(ROLES, "..", "images/node-agent/npu_node_agent", name).read_text(encoding="utf-8")
+        for name in ("dra_devices.py", "taint_rule.py", "device_taints.py")
+    )
+    agent = dict(re.findall(r'^([A-Z_]+) = "(.+)"$', source, re.M))
+    assert (agent["LABEL"], agent["NO_EFFECT"]) == (taints_removal.LABEL, taints_removal.NO_EFFECT)
+    assert agent["RULES"] == taints_removal.RULES
+    policy = render_all("npu_node_agent", "admission-policy.yaml.j2", AGENT)[4]["spec"]
+    assert policy["matchConstraints"]["resourceRules"][0]["apiVersions"] == ["*"]
+    allowed = {text for one in policy["validations"] for text in re.findall(r"== '([^']+)'", one["expression"])}
+    assert allowed == {agent["KEY"], agent["NO_EFFECT"], agent["DRIVER"], "Node", "DELETE"}
+    name = "rule.metadata.name == variables.node + '.' + rule.spec.deviceSelector.device + '.npuops'"
+    assert '"%s.%s.npuops" % (node, device)' in source and name in policy["validations"][0]["expression"]
 
 
 def test_the_agents_policies_come_before_the_permissions_that_they_restrict():

@@ -36,6 +36,14 @@ def test_a_probe_of_the_node_agent_ends_before_the_next_one():
     assert reason == "npu_node_agent_probe_interval is 'often'; it must be a whole number, 0 or more"
 
 
+@pytest.mark.parametrize("value, wanted", [(True, True), ("yes", True), ("", False), ("false", False), ("perhaps", False)])
+def test_whether_chips_are_tainted(value, wanted):
+    """What makes no sense is told as a reason."""
+    assert component_checks.device_taints({"device_taints": value}) is wanted
+    assert bool(agent_reasons(image="registry.example/agent:1", device_taints=value)) is (value == "perhaps")
+    assert component_checks.device_taints({}) is False
+
+
 @pytest.mark.parametrize("value", ["1", "25", "1%", "100%"])
 def test_nodes_at_once(value):
     assert component_checks.rollout_reasons(value) == []

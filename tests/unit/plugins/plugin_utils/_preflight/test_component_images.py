@@ -98,6 +98,33 @@ def test_pull_secrets_that_may_not_be_seen(api, cluster):
     assert not reasons and 'the Kubernetes user may not "get" on "secrets" in the namespace npu-operator' in note
 
 
+@pytest.mark.parametrize(
+    "agent, policies, refused",
+    [
+        ({"device_taints": "true"}, True, True),
+        ({"device_taints": "true"}, False, False),
+        ({"device_taints": "true", "enabled": False}, True, False),
+        ({"device_taints": "false"}, True, False),
+        ({}, True, False),
+    ],
+)
+def test_preflight_names_the_rights_for_the_taints_of_chips(api, agent, policies, refused):
+    api.put("/api/v1/nodes")
+    api.objects["/api/v1/pods"] = api.objects["/apis/apps/v1/daemonsets"] = {}
+    if policies:
+        kinds = [{"name": "validatingadmissionpolicies"}]
+        api.put("/apis/admissionregistration.k8s.io", {"metadata": {"name": "v1"}, "resources": kinds})
+    # Something is always missing, so that it always refuses.
+    api.denied = {("create", "devicetaintrules"), ("patch", "namespaces")}
+    components = {"node_agent": {"image": "registry.example.com/agent:1", **agent}}
+    action = npu_preflight.ActionModule.__new__(npu_preflight.ActionModule)
+    options = {"hosts": [], "host": api.address, "api_key": "token", "components": components}
+    checked = ArgumentSpecValidator(dict(kube_client.AUTH_ARG_SPEC, **npu_preflight.ActionModule.ARGUMENTS)).validate(options)
+    with pytest.raises(NpuError) as caught:
+        action.act(checked.validated_parameters)
+    assert ('"create" on "devicetaintrules.resource.k8s.io"' in caught.value.message) is refused
+
+
 def test_preflight_tells_all_of_them_at_once(api, registry, config):
     api.put("/api/v1/nodes")
     api.objects["/api/v1/pods"] = {}

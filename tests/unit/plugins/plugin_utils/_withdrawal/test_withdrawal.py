@@ -10,6 +10,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.acceptance_ga
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
+from support.kube.device_taints import RULES, rule
 from support.kube.field_owners import cordon_of
 from support.kube.stub import WEBHOOK_DOWN, node
 
@@ -341,3 +342,23 @@ def test_a_condition_that_may_not_be_removed_is_a_failure(api, cluster):
     with pytest.raises(NpuError, match="the conditions of a"):
         take_back(cluster, "a")
     assert "npuops.ascend/chip" not in api.objects[NODES]["a"]["metadata"]["labels"], "everything else is done"
+
+
+def test_the_taints_of_the_chips_of_a_node_go_after_its_agent(api, cluster, monkeypatch):
+    api.put(NODES, npu_node("a"), npu_node("b"))
+    api.put(RULES, rule("a", "npu-0"), rule("b", "npu-0"))
+    seen = []
+    monkeypatch.setattr(withdrawal, "wait_until_gone", lambda *_args: seen.append(sorted(api.objects[RULES])))
+    assert "delete the DeviceTaintRule a.npu-0.npuops" in take_back(cluster, "a", check_mode=True)
+    assert take_back(cluster, "a")[-1] == "delete the DeviceTaintRule a.npu-0.npuops"
+    assert seen == [["a.npu-0.npuops", "b.npu-0.npuops"]] and list(api.objects[RULES]) == ["b.npu-0.npuops"]
+
+
+def test_the_taints_of_chips_stay_while_the_agent_does(api, cluster):
+    """It would make them again."""
+    api.put(NODES, npu_node("a"))
+    api.put(RULES, rule("a", "npu-0"))
+    api.put(PODS, component("slow", "npu-node-agent", "a"))
+    with pytest.raises(NpuError, match="did not end"):
+        take_back(cluster, "a")
+    assert api.objects[RULES]
