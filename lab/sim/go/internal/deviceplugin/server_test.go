@@ -226,6 +226,9 @@ func TestHealth(t *testing.T) {
 	if look(events, 0, "", 0) || !look(events, 0, "", 0) {
 		t.Error("healthy again at the second look")
 	}
+	if !look(events, 0, "81078603", 0) || !look(events, 0, "81078603", 0) {
+		t.Error("a code that is not handled does not count")
+	}
 	polled := NewHealth(kinds["310P"], []string{"Ascend310P-0"})
 	if !look(polled, 0, "80E01801", 0) || look(polled, 0, "80E01801", 0) {
 		t.Error("a fault code on a 310P counts at the second look")
