@@ -65,6 +65,12 @@ def wait_allocatable(lab, node: str, count: int | None = None) -> None:
     )
 
 
+def withdrawn(lab, node: str) -> str:
+    """The devices that are unhealthy for the device plugin."""
+    told = lab.get("-n", "kube-system", "configmap", f"mindx-dl-deviceinfo-{node}")["data"]["DeviceInfoCfg"]
+    return json.loads(told)["DeviceInfo"]["DeviceList"][f"{NODES[node][0]}-Unhealthy"]
+
+
 def create_pod(lab, name: str, node: str, script: str, chips: int = 1, image: str | None = None) -> None:
     """A pod says the resource and what every pod in such a namespace has to; nothing of drivers, devices or runtimes."""
     lab.kubectl(
@@ -371,9 +377,10 @@ def test_a_port_that_is_down_is_told_and_takes_no_chip_away(lab):
         wait_condition(lab, "False", "PortFaults", kind=NETWORK)
         assert "NPU 3 chip 0 (0000:c4:00.0) with 81078603" in condition(lab, kind=NETWORK)["message"]
         wait_condition(lab, "True", "ChipsHealthy", kind=CHIPS)
-        # The plugin withdraws a chip with another fault, so it has seen the port's.
+        # When the plugin has withdrawn a chip with another fault, it has seen the port's, too.
         lab.fault("npu-a", "not-ready", "5")
-        wait_allocatable(lab, "npu-a", 7)
+        lab.wait_for(lambda: "Ascend910-5" in withdrawn(lab, "npu-a"), PATIENCE, "the device plugin withdraws the other chip")
+        assert withdrawn(lab, "npu-a") == "Ascend910-5"
     finally:
         lab.fault("npu-a", "clear")
     wait_condition(lab, "True", "NoPortFaults", kind=NETWORK)
