@@ -111,12 +111,15 @@ elif arguments[0] == "run" or arguments[:2] == ["images", "mount"]:
         if os.path.exists(state + "/containers/" + name):
             sys.exit("ctr: container %s: already exists" % name)
         container = subprocess.Popen(arguments[position + 2 :], start_new_session=True)
-        with open(state + "/containers/" + name, "w") as stream:
+        with open(state + "/container.new", "w") as stream:
             stream.write(str(container.pid))
+        os.rename(state + "/container.new", state + "/containers/" + name)
         signal.signal(signal.SIGTERM, lambda number, frame: os.kill(container.pid, number))
         code = container.wait()
-        if os.path.exists(state + "/containers/" + name):
+        try:
             os.unlink(state + "/containers/" + name)
+        except FileNotFoundError:  # removed meanwhile
+            pass
         sys.exit(code if code >= 0 else 128 - code)
 else:
     sys.exit("unknown " + repr(arguments))

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import io
 import os
@@ -117,9 +118,12 @@ class Site:
     @property
     def container(self):
         """The ID of its first process, None if it does not run."""
-        paths = list((self.containerd / "containers").iterdir())
-        numbers = [int(path.read_text()) for path in paths]
-        return next((number for number in numbers if lives(number)), None)
+        for path in (self.containerd / "containers").iterdir():
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                number = int(path.read_text())
+                if lives(number):
+                    return number
+        return None
 
     def left(self):
         """Everything that is on the host because of an image."""
