@@ -53,7 +53,7 @@ class PlanError(Exception):
 
 # The sessions of noxfile.py, the longest first: the others share the processor with the second half of it.
 CHECKS = {
-    "unit": 600,
+    "unit": 640,
     "sanity": 210,
     "lint": 80,
     "lab-sim": 90,
@@ -62,7 +62,7 @@ CHECKS = {
     "ee": 40,
     "build": 55,
     "docs-lint": 25,
-    "python38": 120,
+    "python38": 150,
 }
 # It covers what unit tests and sanity do with .venv's ansible-core.
 SLOW_CHECKS = {"ansible-newest": 60}

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 CTR = """\
 #!{python} -IS
-import os, signal, subprocess, sys, time
+# Most calls need no more than these: others cost more than the call.
+import os, sys, time
 state = {state!r}
 arguments = sys.argv[5:]
 with open(state + "/calls", "a") as stream:
@@ -50,7 +51,7 @@ elif arguments[:3] == ["tasks", "rm", "--force"]:
     number = process(arguments[3])
     if not number:
         sys.exit("ctr: no running task found")
-    os.killpg(number, signal.SIGKILL)
+    os.killpg(number, 9)
     while process(arguments[3]):
         time.sleep(0.01)
 elif arguments[1] == "rm":
@@ -94,7 +95,7 @@ elif arguments[:2] == ["images", "pull"]:
     with open(state + "/images/" + reference.replace("/", "%"), "w") as stream:
         pass
 elif arguments[0] == "run" or arguments[:2] == ["images", "mount"]:
-    import tarfile
+    import signal, subprocess, tarfile
     position = 2
     if arguments[0] == "run":
         position = 1
