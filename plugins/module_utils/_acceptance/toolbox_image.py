@@ -18,6 +18,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import a
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions, transient_unit
+from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_untrusted, remove_file
 from ansible_collections.npuops.ascend.plugins.module_utils._image.ctr import explain
@@ -35,7 +36,6 @@ _LOG = "/pull.log"
 _MOST_OUTPUT = 64 * 1024
 # A layer exists compressed and unpacked, which is about twice its size.
 _SPACE_FACTOR = 3
-_STORAGE = tuple(one.storage for one in distributions.DISTRIBUTIONS)
 _CREDENTIALS = re.compile(r"\b(?:Basic|Bearer) [\w.~+/=-]{8,}", re.IGNORECASE)
 # ctr prints its progress to the output ten times a second, and errors elsewhere.
 _PULL = 'hosts=$1; shift; "$@" >/dev/null; status=$?; rm -rf "$hosts"; exit "$status"'
@@ -131,11 +131,10 @@ def _mount(source, target):
 def _check_space(size, fs):
     """Raise NpuError if containerd's disk has no space for an image with layers of ``size`` bytes."""
     needed = size * _SPACE_FACTOR
-    for directory in _STORAGE:
+    for directory in distributions.STORAGE:
         if not os.path.isdir(fs + directory):
             continue
-        status = os.statvfs(fs + directory)
-        free = status.f_bavail * status.f_frsize
+        free = host_mounts.free_bytes(fs + directory)
         if free < needed:
             raise NpuError(
                 "Not enough space in %s: %d MiB are free, but the ToolBox image needs %d MiB (layers of %d MiB, and unpacked)"

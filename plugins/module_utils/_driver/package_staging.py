@@ -142,8 +142,7 @@ class PackageStager(ReleaseStager):
         return self._commit(tree, found, {"package": self.origin}, put_firmware)
 
     def _free(self):
-        place = os.statvfs(host_mounts.nearest(os.path.realpath(self.layout.root)))
-        return place.f_bavail * place.f_frsize
+        return host_mounts.free_bytes(host_mounts.nearest(os.path.realpath(self.layout.root)))
 
     def _no_space(self, free, needed):
         return NpuError(

@@ -30,8 +30,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kube
 _SPACE_FACTOR = 3
 _SPACE_MARGIN = 64 * 1024 * 1024
 
-_CONTAINERD_ROOTS = tuple(one.storage for one in host_distributions.DISTRIBUTIONS)
-
 
 class ReleaseStager:
     """What staging from an image and from a package have in common.
@@ -316,11 +314,11 @@ def check_place(root, size):
     place = host_mounts.nearest(os.path.realpath(root))
     needed = space_needed(size)
     places = {os.stat(place).st_dev: (root, place)}
-    for directory in _CONTAINERD_ROOTS:
+    for directory in host_distributions.STORAGE:
         if os.path.isdir(directory):
             places.setdefault(os.stat(directory).st_dev, (directory, directory))
     for name, directory in places.values():
-        free = os.statvfs(directory).f_bavail * os.statvfs(directory).f_frsize
+        free = host_mounts.free_bytes(directory)
         if free < needed:
             raise NpuError(
                 "Not enough space in %s: %d MiB are free, but the driver image needs %d MiB (layers of %d MiB, unpacked and "

@@ -109,6 +109,8 @@ PLAIN = Distribution(
 # Those whose units embed or start the kubelet. PLAIN is last, because every other mark may also match it.
 EMBEDDING = (K3S, RKE2, K0S, MICROK8S)
 DISTRIBUTIONS = EMBEDDING + (PLAIN,)
+# Where a containerd may keep images; a host has few of them.
+STORAGE = tuple(one.storage for one in DISTRIBUTIONS)
 
 # Units that also run the API server, and often etcd.
 _SERVER_UNITS = ("k3s.service", "rke2-server.service", "k0scontroller.service")

@@ -41,6 +41,12 @@ def nearest(path):
     return path
 
 
+def free_bytes(path):
+    """Bytes that are free for programs on the file system of ``path``, which exists."""
+    status = os.statvfs(path)
+    return status.f_bavail * status.f_frsize
+
+
 def options(path):
     """Which of the options noexec and ro the file system of ``path`` has, as a set. ``path`` may not exist yet."""
     # From the kernel, because a file system that was remounted read-only after an error is rw in mountinfo.

@@ -211,8 +211,7 @@ def _unfit(root, source, fs):
 def disk_facts(root, fs=""):
     """{path, free_bytes} of the file system that contains the driver."""
     place = host_mounts.nearest(fs + root)
-    usage = os.statvfs(place)
-    return {"path": place[len(fs) :] or "/", "free_bytes": usage.f_bavail * usage.f_frsize}
+    return {"path": place[len(fs) :] or "/", "free_bytes": host_mounts.free_bytes(place)}
 
 
 def firmware_version(fs=""):
