@@ -52,6 +52,10 @@ class Watch:
             self._end()
         return connection
 
+    def explains(self, exc):
+        """Whether the time ran out, here or in the socket, whose own timeout may be as long and end a moment earlier."""
+        return self.is_over or isinstance(getattr(exc, "reason", exc), socket.timeout)
+
     def _end(self):
         self.is_over = True
         for connection in list(self._sockets):

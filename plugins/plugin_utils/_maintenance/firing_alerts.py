@@ -119,7 +119,7 @@ class FiringAlerts:
                 with exc:
                     raise NpuError("it answers %d%s" % (exc.code, _why(exc.read(_LONGEST_ANSWER)))) from None
             except (OSError, http.client.HTTPException, ValueError, registry_http.Refused) as exc:
-                why = "no answer within %g s" % _SECONDS if watch.is_over else one_line(getattr(exc, "reason", None) or exc)
+                why = "no answer within %g s" % _SECONDS if watch.explains(exc) else one_line(getattr(exc, "reason", None) or exc)
                 raise NpuError(why) from None
             if watch.is_over:  # what was read is not all
                 raise NpuError("no answer within %g s" % _SECONDS)

@@ -106,7 +106,7 @@ class Webhook:
                 with exc:
                     return self._not_delivered("it answers %d" % exc.code)
             except (OSError, http.client.HTTPException, ValueError, registry_http.Refused) as exc:
-                why = _TOO_LATE % self._seconds if watch.is_over else str(getattr(exc, "reason", None) or exc)
+                why = _TOO_LATE % self._seconds if watch.explains(exc) else str(getattr(exc, "reason", None) or exc)
                 return self._not_delivered(self._without_address(why))
             if watch.is_over:  # what was read is not all
                 return self._not_delivered(_TOO_LATE % self._seconds)

@@ -10,6 +10,8 @@ import urllib.parse
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_http
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_http import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import firing_alerts
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.firing_alerts import FiringAlerts
 
@@ -93,8 +95,11 @@ def test_an_answer_that_is_none(server, content, status, why):
     assert notes == [] and len(reasons) == 1 and "Correct npu_upgrade_alerts" in reasons[0]
 
 
-def test_a_server_that_does_not_answer(server, monkeypatch):
+@pytest.mark.parametrize("first", ["the watch", "the socket"])
+def test_a_server_that_does_not_answer(server, monkeypatch, first):
     monkeypatch.setattr(firing_alerts, "_SECONDS", 0.3)
+    if first == "the socket":
+        monkeypatch.setattr(registry_http, "Watch", lambda seconds: Watch(seconds * 100))
     server.get = lambda handler: server.over.wait(60)
     assert refusal(server) == UNKNOWN % (server.server_address[1], "no answer within 0.3 s")
     server.shutdown()

@@ -13,6 +13,8 @@ import urllib.parse
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_http
+from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_http import Watch
 from ansible_collections.npuops.ascend.plugins.plugin_utils._notify import notices
 from ansible_collections.npuops.ascend.plugins.plugin_utils._notify.webhook import Webhook
 
@@ -165,6 +167,13 @@ def test_a_server_that_takes_its_time_has_an_end(server):
     server.answer = drip
     told = Webhook(server.url, seconds=0.5).send(notice(), "c")
     assert told == "127.0.0.1 was not notified: no answer within 0.5 s"
+
+
+def test_a_socket_that_gives_up_before_the_watch_says_the_same(server, monkeypatch):
+    monkeypatch.setattr(registry_http, "Watch", lambda seconds: Watch(seconds * 100))
+    server.answer = lambda handler: server.over.wait(60)
+    told = Webhook(server.url, seconds=0.3).send(notice(), "c")
+    assert told == "127.0.0.1 was not notified: no answer within 0.3 s"
 
 
 def test_without_an_address_nothing_is_sent():
