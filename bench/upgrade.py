@@ -38,7 +38,9 @@ from support.lab.rollout import NPU_NODES, OTHER, ROOT, reset, version_of, watch
 from support.lab.workloads import Team  # noqa: E402
 
 GOAL_WALL, GOAL_CPU, GOAL_RATIO = 4.0, 1.5, 1.10  # seconds per node, seconds per node, of the drains and reboots
-GOAL_NOTHING = 3.6  # seconds of a run that finds nothing due, of which 0.8 compare the components with their definitions
+# Seconds of a run that finds nothing due: about 0.8 for Ansible's start, 1.4 for the hosts, 0.8 to compare the components with
+# their definitions, and 0.7 for the plan and the report.
+GOAL_NOTHING = 4.0
 REFERENCE = (0.9, 0.6)  # seconds and CPU seconds of a ping
 SHARES = (1, 3, 5)  # how the nodes' times relate
 
