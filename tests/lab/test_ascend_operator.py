@@ -33,7 +33,7 @@ def fixture_role(lab, tmp_path_factory):
 @pytest.fixture(scope="module", autouse=True)
 def kinds(lab, role):
     yield
-    role("absent")
+    role(removed=True)
     lab.kubectl("delete", "-f", KINDS, "--ignore-not-found")
 
 
@@ -100,7 +100,7 @@ def test_without_the_operator_jobs_stay_and_without_both_nothing_does(lab, role)
     role(npu_ascend_operator_enabled=False)
     lab.wait_for(lambda: not operators(lab), PATIENCE, "the end of the operator's pod")
     assert CRD in lab.kubectl("get", "crd", "-o", "name")
-    role("absent")
+    role(removed=True)
     kinds = "deployments,serviceaccounts,clusterroles,clusterrolebindings,customresourcedefinitions"
     names = lab.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
     assert [name for name in names if re.search(r"ascend-operator(?!$)|ascendjob", name)] == []

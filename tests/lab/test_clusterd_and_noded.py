@@ -36,7 +36,7 @@ def fixture_both(lab, tmp_path_factory):
     lab.kubectl("apply", "-f", KINDS)
     yield roles.run
     lab.ssh("npu-a", f"rm -f {BMC}")
-    roles.run("absent")
+    roles.run(removed=True)
     lab.kubectl("delete", "-f", KINDS, "--ignore-not-found")
 
 

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("installed")
 def fixture_roles(lab, tmp_path_factory):
     roles = Roles(lab, tmp_path_factory.mktemp("roles"), "npu_volcano", "npu_ascend_operator")
     yield roles.run
-    roles.run("absent")
+    roles.run(removed=True)
 
 
 def template(lab, name: str) -> dict:
@@ -110,7 +110,7 @@ def test_without_volcano_its_kinds_stay_and_without_both_nothing_does(lab, roles
     roles(npu_volcano_enabled=False, npu_ascend_operator_enabled=False)
     lab.wait_for(lambda: not lab.pods(NAMESPACE), PATIENCE, "the end of Volcano's pods")
     assert "queues.scheduling.volcano.sh" in lab.kubectl("get", "crd", "-o", "name")
-    roles("absent")
+    roles(removed=True)
     kinds = "deployments,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,customresourcedefinitions"
     names = lab.kubectl("get", kinds, "--all-namespaces", "-o", "name").split()
     assert [name for name in names if re.search(r"volcano(?!$)", name) and "npu-controller" not in name] == []

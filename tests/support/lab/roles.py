@@ -21,21 +21,22 @@ _PLAY = """
 _TASK = """
     - ansible.builtin.import_role:
         name: npuops.ascend.{role}
-        tasks_from: {tasks}
+      vars:
+        __npu_component_removed: {removed}
       run_once: true
 """
 
 
 class Roles:
-    """run(tasks="main", check=True, **variables) runs the ``roles``; for tasks="absent", the last one first."""
+    """run(removed=False, check=True, **variables) runs the ``roles``. Removed, as by uninstall, the last one goes first."""
 
     def __init__(self, lab: Lab, directory: pathlib.Path, *roles: str) -> None:
         self._lab, self._directory, self._roles = lab, directory, roles
 
-    def run(self, tasks: str = "main", check: bool = True, **variables: object) -> subprocess.CompletedProcess:
-        play = self._directory / f"{tasks}.yml"
-        roles = self._roles if tasks == "main" else self._roles[::-1]
-        play.write_text(_PLAY + "".join(_TASK.format(role=role, tasks=tasks) for role in roles), encoding="utf-8")
+    def run(self, removed: bool = False, check: bool = True, **variables: object) -> subprocess.CompletedProcess:
+        play = self._directory / "roles.yml"
+        roles = self._roles[::-1] if removed else self._roles
+        play.write_text(_PLAY + "".join(_TASK.format(role=role, removed=str(removed).lower()) for role in roles), encoding="utf-8")
         command = ["ansible-playbook", "-i", str(self._lab.inventory), str(play), "-e", json.dumps(variables)]
         return self._lab.ansible(command, check=check)
 
