@@ -23,7 +23,7 @@ def make_directory(path):
         return
     previous = os.umask(0o022)
     try:
-        os.makedirs(path)
+        os.makedirs(path, exist_ok=True)  # another run may make it at the same time
     finally:
         os.umask(previous)
 

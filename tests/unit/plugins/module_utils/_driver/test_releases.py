@@ -278,3 +278,22 @@ def test_a_commit_interrupted_at_any_step_leaves_a_release_or_none(layout, monke
     name = release(layout)
     assert layout.releases() == [name] and layout.damage(name) is None
     assert sorted(os.listdir(layout.releases_dir)) == [".lock", name]
+
+
+def test_two_runs_prepare_at_once(tmp_path, monkeypatch):
+    """Each directory is made by another run just before this one makes it; what is no directory is still refused."""
+    make = os.makedirs
+
+    def late(path, *arguments, **keywords):
+        if not os.path.lexists(path):
+            os.mkdir(path, 0o755)
+        make(path, *arguments, **keywords)
+
+    monkeypatch.setattr(os, "makedirs", late)
+    layout = Layout(str(tmp_path / "root"))
+    layout.prepare()
+    assert os.path.isdir(layout.releases_dir)
+    monkeypatch.undo()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NpuError, match="file is not a directory, but must be one"):
+        Layout(str(tmp_path / "file")).prepare()
