@@ -78,8 +78,7 @@ def write_base_list(content, before, fs=""):
         return True
     if found is not None and (before is None or found not in before.lists):
         return False
-    if not os.path.isdir(os.path.dirname(path)):
-        os.makedirs(os.path.dirname(path), 0o750)
+    os.makedirs(os.path.dirname(path), 0o750, exist_ok=True)
     write_atomic(path, content, 0o440)
     return True
 
@@ -110,8 +109,7 @@ def _remove_base_list(fs):
 
 def _make_log_directory(fs):
     """The runtime writes there, and starts no container if it cannot."""
-    if not os.path.isdir(fs + ascend_docker_runtime.LOGS):
-        os.makedirs(fs + ascend_docker_runtime.LOGS, 0o750)
+    os.makedirs(fs + ascend_docker_runtime.LOGS, 0o750, exist_ok=True)
 
 
 def put(place, fs=""):

@@ -168,9 +168,7 @@ def write_hook(script, fs=""):
     if script is None:
         remove_file(path)
         return
-    directory = os.path.dirname(path)
-    if not os.path.isdir(directory):
-        os.makedirs(directory, 0o755)
+    os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
     write_atomic(path, script, 0o755)
 
 
@@ -267,9 +265,7 @@ def write(path, wanted):
     if wanted is None:
         remove_file(path)
         return
-    directory = os.path.dirname(path)
-    if not os.path.isdir(directory):
-        os.makedirs(directory, 0o755)
+    os.makedirs(os.path.dirname(path), 0o755, exist_ok=True)
     write_atomic(path, text(wanted), 0o644)
 
 

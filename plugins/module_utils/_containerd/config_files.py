@@ -62,8 +62,7 @@ def write(path, text, like, files=()):
     directory, name = os.path.split(path)
     beside = os.path.join(directory, ".%s.new" % name)
     try:
-        if not os.path.isdir(directory):
-            os.makedirs(directory, 0o700 if directory == BACKUPS else 0o755)
+        os.makedirs(directory, 0o700 if directory == BACKUPS else 0o755, exist_ok=True)
         # containerd would import a temporary file that a killed run left there.
         aside = os.path.dirname(directory) if any(file.names(beside) for file in files) else None
         if aside and os.stat(aside).st_dev != os.stat(directory).st_dev:

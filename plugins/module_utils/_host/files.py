@@ -19,11 +19,9 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 def make_directory(path):
     """Create the directory ``path`` and its parents with mode 0755, regardless of the umask. Existing ones are not changed."""
-    if os.path.isdir(path):
-        return
     previous = os.umask(0o022)
     try:
-        os.makedirs(path, exist_ok=True)  # another run may make it at the same time
+        os.makedirs(path, exist_ok=True)
     finally:
         os.umask(previous)
 
