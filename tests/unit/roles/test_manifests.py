@@ -607,6 +607,13 @@ def test_policies_are_about_each_write_of_the_agent():
     assert all(item["spec"]["validationActions"] == ["Deny"] for item in bindings)
 
 
+def test_rules_of_policies_name_their_scope():
+    """The API server adds it to a rule without one, and each comparison with such a definition takes a dry run."""
+    for path in pathlib.Path(ROLES).glob("*/templates/admission-policy.yaml.j2"):
+        rules = re.findall(r"^ +resources: \[.*\]\n( +scope: \"\*\"\n)?", path.read_text(encoding="utf-8"), re.M)
+        assert rules and all(rules), path
+
+
 def test_one_name_of_all_that_makes_a_device_taint():
     """The agent writes it, the policy allows it, the controller removes it. Versions of the API do not count: RBAC does not know them."""
     source = "".join(
