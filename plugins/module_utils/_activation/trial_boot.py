@@ -111,7 +111,7 @@ def wait_decided(root, seconds, fs=""):
     while time.monotonic() < deadline:
         if loaded_driver.driver_facts(root, "image", fs)["ready"] or _state(DRIVER_UNIT) == "failed":
             return
-        time.sleep(0.5)
+        time.sleep(0.2)
 
 
 def reboot_reason(root, boot_id, generation, release=None, fs=""):

@@ -26,6 +26,7 @@ _NODES = "/api/v1/nodes"
 # it and them.
 _DECIDING = (_NODES, "/apis/coordination.k8s.io/", "/version")
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 5.0
+_GATHER = 0.2
 _SHARE = 20
 _LOOKS = 20  # a second
 # What an API server that has not read its caches yet says with a 403.
@@ -39,6 +40,11 @@ def pause_after(waited: float, longest: float = _LONGEST_PAUSE, at_once: int = 1
     ``at_once``, together they look twenty times a second at most: with 100 of them, each every 5 seconds.
     """
     return min(max(waited / _SHARE, at_once / _LOOKS, _FIRST_PAUSE), longest)
+
+
+def gather_seconds(at_once: int) -> float:
+    """Seconds for which a watch of one object gathers its changes before the next look, where so many wait ``at_once``."""
+    return max(_GATHER, at_once / _LOOKS)
 
 
 def limit(seconds: float) -> float:

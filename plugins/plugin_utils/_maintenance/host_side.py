@@ -274,7 +274,7 @@ class HostSide:
         """
         pause = maintenance_record.BEAT_SECONDS if waited >= LATE else kube_retry.pause_after(waited, at_once=self._at_once)
         most = pause if soon else maintenance_record.BEAT_SECONDS
-        return self._log.wait(pause, kube_retry.pause_after(0, at_once=self._at_once), most)
+        return self._log.wait(pause, kube_retry.gather_seconds(self._at_once), most)
 
     def _beat(self) -> None:
         """Before a call to the host, which may last as long as the heartbeat is late."""

@@ -160,10 +160,7 @@ def reboot_host(work: Work) -> Outcome | None:
     work.say("is back")
     record = work.log.own
     if release is None or maintenance_host_side.runs(view, release):
-        # Pods start while the host is validated: the kubelet takes its time to tell what they offer. But not before the driver
-        # is ready: a device plugin that finds none ends, and is started again after ever longer pauses.
-        labels = work.components_back() if view["ready"] else {}
-        work.log.step(maintenance_record.VALIDATION, labels=labels, to=_tried(work, view))
+        work.log.step(maintenance_record.VALIDATION, labels=work.components_back(), to=_tried(work, view))
     elif not maintenance_host_side.came_without_trial(view, record):
         why = "the trial of %s ended by itself: the host was rebooted again" % release
         return rollback_step.begin(work, why, rebooted=True)

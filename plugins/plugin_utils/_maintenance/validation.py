@@ -16,10 +16,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more impor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import Verdict, View
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.smoke_pod import SmokeFailed
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import POLL, Invalid, Work
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.context import Invalid, Work
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable, held_text, on_trial
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 _ALLOCATABLE_LIMIT = 300  # seconds
 _PORTS_LIMIT = 120  # seconds until the links of the ports are up after a boot
@@ -50,13 +52,15 @@ class Check:
         about them here, and the node serves with its other chips.
         """
         work, self._trial = self._work, trial
+        # Their pods start meanwhile: an init container of theirs waits for the driver, and the kubelet takes its time to tell what
+        # they offer.
+        labels = work.components_back()
+        if labels:
+            work.log.step(work.log.own["step"], labels=labels)
         view, why = work.host.wait_driver()
         self._same_driver(view, release)
         if why:
             raise Invalid(why)
-        labels = work.components_back()
-        if labels:
-            work.log.step(work.log.own["step"], labels=labels)
         work.say("validates the host")
         result = work.host.validate(version)
         if not result["valid"]:
@@ -163,13 +167,23 @@ class Check:
         work = self._work
         if not work.request.resource or work.components() != "enabled":
             return
-        deadline, told = work.clock.monotonic() + _ALLOCATABLE_LIMIT, False
+        try:
+            self._until_allocatable(result)
+        finally:
+            work.log.waited()
+
+    def _until_allocatable(self, result: Verdict) -> None:
+        work = self._work
+        started, at_once, told = work.clock.monotonic(), work.request.at_once, False
         while True:
+            # Before the look: its answer may have what the wait would be for.
+            work.beat()
             node, (least, wanted) = work.log.look(), self._wanted(result)
             offered = {resource: kube_client.allocatable(node, resource) for resource in wanted}
             if all(least[resource] <= offered[resource] <= count for resource, count in wanted.items()):
                 return
-            if work.clock.monotonic() >= deadline:
+            waited = work.clock.monotonic() - started
+            if waited >= _ALLOCATABLE_LIMIT:
                 short = [
                     "%d of %d %s" % (offered[resource], count, resource)
                     for resource, count in wanted.items()
@@ -181,8 +195,8 @@ class Check:
             if not told:
                 work.say("waits until the node offers %s" % " and ".join("%d %s" % (count, name) for name, count in wanted.items()))
                 told = True
-            work.beat()
-            work.clock.sleep(POLL / 2)
+            most = min(maintenance_record.BEAT_SECONDS, _ALLOCATABLE_LIMIT - waited)
+            work.log.wait(kube_retry.pause_after(waited, at_once=at_once), kube_retry.gather_seconds(at_once), most)
 
     def _wanted(self, result: Verdict) -> tuple[dict[str, int], dict[str, int]]:
         """(the fewest, the most) devices that the node may offer, as {resource: count}. Only whole chips are shared."""

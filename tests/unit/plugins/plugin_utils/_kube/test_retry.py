@@ -10,7 +10,7 @@ import types
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster, pause_after
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster, gather_seconds, pause_after
 
 from support.fleet.fake_fleet import Clock
 from support.kube.stub import NO_ANSWER, WEBHOOK_DOWN, node
@@ -29,6 +29,11 @@ def test_a_pause_grows_with_what_was_waited(waited, pause):
 @pytest.mark.parametrize(("at_once", "pause"), [(1, 1), (20, 1), (50, 2.5), (100, 5), (1000, 5)])
 def test_many_that_wait_look_seldom(at_once, pause):
     assert pause_after(0, at_once=at_once) == pause
+
+
+@pytest.mark.parametrize(("at_once", "pause"), [(1, 0.2), (20, 1), (50, 2.5)])
+def test_changes_are_gathered_for_longer_where_many_wait(at_once, pause):
+    assert gather_seconds(at_once) == pause
 
 
 def test_few_looks_at_a_long_wait():

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
-from support.fleet.fake_fleet import NODES, CountingCluster, Host, WatchingCluster
+from support.fleet.fake_fleet import CHIPS, NODES, RESOURCE, CountingCluster, Host, WatchingCluster
 from support.fleet.maintenance_bench import RECORD, Bench
 
 
@@ -42,6 +42,29 @@ def test_with_a_watch_the_node_is_read_when_it_changes(monkeypatch):
     assert len(bench.world.read) < 30
     # After each heartbeat, another one.
     assert len([path for _when, path in bench.world.watched if path == NODES + "/npu-a"]) < 600 / 20 + 10
+
+
+def test_chips_that_the_node_offers_late_are_seen_at_once():
+    """A kubelet tells of them up to 10 s after the device plugin does, and that one takes its time, too."""
+    bench, offered = Bench(), []
+    bench.cluster = WatchingCluster
+    bench.world.touch("npu-a", lambda node: node["status"]["allocatable"].update({RESOURCE: "0"}))
+    validate = bench.host.validate
+
+    def offer():
+        offered.append(bench.world.clock.now())
+        bench.world.touch("npu-a", lambda node: node["status"]["allocatable"].update({RESOURCE: str(CHIPS)}))
+
+    def validated(version):
+        bench.world.clock.at(95, offer)
+        return validate(version)
+
+    bench.host.validate = validated
+    assert bench.run()["outcome"] == "done"
+    assert bench.world.clock.now() - offered[0] < 1
+    # After each heartbeat one, and where the next look is due.
+    looks = [when for when, path in bench.world.read if offered[0] - 95 < when and path == NODES + "/npu-a"]
+    assert len(looks) < 95 / 10 + 8
 
 
 def test_a_node_that_changes_all_the_time_is_read_once_a_second(monkeypatch):
