@@ -190,7 +190,13 @@ def test_the_page_for_people_who_run_pods(lab, tmp_path):
     offered, ran, counted = printed
     assert re.search(r"^npu-a +8 +<none> +<none>", offered, re.MULTILINE) and "npu-c" in offered, offered
     assert len(addresses(ran)) == 1, ran
-    assert "Name:               npu-a" in counted and re.search(r"huawei.com/Ascend910 +0 +0", counted), counted
+    # Capacity and allocatable, then what is requested.
+    on_a = re.search(r"^Name: +npu-a$((?:\n(?!Name:).*)*)", counted, re.MULTILINE)[1]
+    assert [" ".join(line.split()) for line in on_a.split("\n")[1:]] == [
+        "huawei.com/Ascend910: 8",
+        "huawei.com/Ascend910: 8",
+        "huawei.com/Ascend910 0 0",
+    ], counted
 
 
 @pytest.mark.core

@@ -51,7 +51,8 @@ def different_driver(wanted_release, facts):
     """
     if facts["next"]:
         return (
-            "An upgrade to %s is in progress on this host (the link next exists). Run npuops.ascend.upgrade again to complete it"
+            "Another driver, %s, is to be tried on this host (the link next exists): its maintenance has not finished. Run the playbook"
+            " that began it again; npuops.ascend.status names it"
             % facts["next"]
         )
     if not facts["loaded"] or facts["loaded_release"] == wanted_release:

@@ -264,7 +264,13 @@ class Validation:
             not wrong,
             "devices that the group HwHiAiUser may use" if group is not None else "devices (this host has no group HwHiAiUser)",
             ", ".join(wrong) or "as expected",
-            "Run systemctl restart npu-driver, which sets owner and mode; remove plain files in /dev first",
+            "Remove plain files in /dev, then "
+            + (
+                "run systemctl restart npu-driver, which sets owner and mode"
+                if self.source == "image"
+                else "run chgrp HwHiAiUser and chmod g+rw for each of the devices, and look why the driver, which is not of this"
+                " collection, does not set them"
+            ),
         )
 
     def _npu_smi(self):
@@ -336,8 +342,9 @@ class Validation:
             driver["release"] is not None and confirmed and driver["next"] is None,
             "%s/driver%s, no next" % (self.root, "" if self.trial else " and good point to one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
-            "This boot tries a driver that is not confirmed, or the next boot will. Run npuops.ascend.upgrade, which validates and"
-            " confirms the driver or returns the host to good; if good is missing, %s" % INSTALL,
+            "This boot tries a driver that is not confirmed, or the next boot will. Run the playbook again that began the maintenance"
+            " (npuops.ascend.status names it): it validates and confirms the driver, or returns the host to good; if good is missing,"
+            " %s" % INSTALL,
         )
         if driver["loaded_release"] is not None:
             self._add(
