@@ -73,7 +73,7 @@ class Host(BootLoader):
 
     @property
     def _offers(self) -> bool:
-        return self.components and self.up and self.works and not self.wedged
+        return self.components and self.up and self.works and not self.loads and not self.wedged
 
     def go_down(self, returns_after: float | None = None) -> None:
         """Power off, and on again."""
@@ -101,6 +101,8 @@ class Host(BootLoader):
         if self._eager:
             self._timeline.at(1.0, lambda: self._report(ready="True") if self._lives == life else None)
         self._timeline.at(_KUBELET, lambda: self._kubelet(life))
+        # The components' pods wait for the driver, and offer its chips then.
+        self._timeline.at(self.load_seconds + _COMPONENTS, lambda: self._settle() if self._lives == life else None)
 
     def replace(self) -> None:
         """Another machine takes its place, which is already set up."""
