@@ -27,7 +27,8 @@ _OPENING_QUOTE = re.compile(r"(\\{0,16})(\"\"\"|\'\'\'|\"|')")
 _STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _BARE = re.compile(r"[^\s,;&]*")
 _BLANK = re.compile(r"\s*\Z")
-_URL = re.compile(r"(?<=://)[^\s/@\"']{1,1000}@")
+# Up to the last @ before the path: Go takes what is before it for the user and the password.
+_URL = re.compile(r"(?<=://)[^\s/\"']{1,1000}@")
 _BEARER = re.compile(r"\b(bearer|basic)([ \t]{1,8})[\w.~+/=-]{8,}", re.IGNORECASE)
 _JWT = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?")
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY-----")
@@ -37,6 +38,8 @@ _NAMED = re.compile(
     r"(?<![\w.-])(name\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8}\\{0,16}[\"']?)([\w.-]{1,300})"
     r"(\\{0,16}[\"']?\s{0,80},?\s{0,80}\\{0,16}[\"']?value\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8})"
 )
+# An option that is an argument of its own, before the argument that is its value.
+_ARGUMENT = re.compile(r"(\\{0,16}[\"']--)([\w-]{1,300})(\\{0,16}[\"']\s{0,80},\s{0,80})(?=\\{0,16}[\"'])")
 _TABLE = re.compile(r"\s*\[\[?([^\[\]]{1,400})\]\]?\s*(?:#.*)?\Z")
 # Each line with a secret has one of these in it; most lines have none, and are not searched any further.
 _HINTS = (
@@ -99,9 +102,16 @@ def _without_base64_at_end(text):
 
 
 def _without_named(text):
+    for pattern in (_NAMED, _ARGUMENT):
+        text = _without_values(pattern, text)
+    return text
+
+
+def _without_values(pattern, text):
+    """The second group of the ``pattern`` is a name, and what follows a match is its value."""
     parts = []
     at = 0
-    for found in _NAMED.finditer(text):
+    for found in pattern.finditer(text):
         if found.start() < at or not is_secret_name(found.group(2)):
             continue
         end = text.find("\n", found.end())

@@ -52,7 +52,7 @@ class Watch:
             self._end()
         return connection
 
-    def explains(self, exc):
+    def ran_out(self, exc):
         """Whether the time ran out, here or in the socket, whose own timeout may be as long and end a moment earlier."""
         return self.is_over or isinstance(getattr(exc, "reason", exc), socket.timeout)
 

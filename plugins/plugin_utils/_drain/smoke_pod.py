@@ -188,12 +188,17 @@ class SmokePod:
         deadline = self._clock.monotonic() + kube_retry.limit(self._timeout)
         while True:
             try:
-                self._cluster.request("post", self._collection, body=self._pod)
-                return None
-            except kube_client.Conflict:
-                return None  # ours: the answer to an earlier try was lost
+                try:
+                    self._cluster.request("post", self._collection, body=self._pod)
+                    return None
+                except kube_client.Conflict:
+                    # Ours if it exists: the answer to an earlier try was lost. Otherwise, others create pods under the same quota.
+                    if self._cluster.get(self._path) is not None:
+                        return None
+                    raise
             except kube_client.Refused as exc:
-                if not isinstance(exc, kube_client.Failing) or self._clock.monotonic() >= deadline:
+                again = isinstance(exc, (kube_client.Failing, kube_client.Conflict))
+                if not again or self._clock.monotonic() >= deadline:
                     return "cannot be created: " + exc.message
             yield
 

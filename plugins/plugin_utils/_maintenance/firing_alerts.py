@@ -8,19 +8,16 @@ Prometheus has firing alerts in the series ALERTS, https://prometheus.io/docs/pr
 
 from __future__ import annotations
 
-import http.client
 import json
 import ssl
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_http
-from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema, site_server
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 
 _SECONDS = 10.0  # for one answer in all
@@ -47,19 +44,15 @@ class FiringAlerts:
         ca_file: str = "",
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        try:
-            parts = urllib.parse.urlsplit(url)
-            valid = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            valid = False
-        if not valid:
-            raise NpuError("npu_upgrade_alerts.url is not an address that begins with https:// or http://.")
+        address = site_server.address("npu_upgrade_alerts.url", url)
         if not names:
             raise NpuError("npu_upgrade_alerts.url is set without npu_upgrade_alerts.names, the alerts to look for.")
-        self._server = parts.netloc.rpartition("@")[2]
+        self._server = address.netloc
         any_of = "|".join("(?:%s)" % name for name in names)
         query = 'count by (alertname) (ALERTS{alertstate="firing",alertname=~%s})' % json.dumps(any_of)
-        self._url = "%s/api/v1/query?%s" % (url.rstrip("/"), urllib.parse.urlencode({"query": query}))
+        # Thanos would leave out what a store does not answer, and the alert may be there; Prometheus does not know the parameter.
+        asked = urllib.parse.urlencode({"query": query, "partial_response": "false"})
+        self._url = "%s/api/v1/query?%s" % (address.url.rstrip("/"), asked)
         self._token_file, self._ca_file = token_file, ca_file
         self._monotonic = monotonic
         self._known: tuple[float, str | None] | None = None  # (when, the answer)
@@ -110,20 +103,10 @@ class FiringAlerts:
         if self._token_file:
             # Unredirected: another server must not get it.
             request.add_unredirected_header("Authorization", "Bearer %s" % _token(self._token_file))
-        opener = registry_http.Opener(self._tls, plain_http=True)
-        with registry_http.Watch(_SECONDS) as watch:
-            try:
-                with opener.open(request, _SECONDS, watch) as answer:
-                    content = answer.read(_LONGEST_ANSWER + 1)
-            except urllib.error.HTTPError as exc:
-                with exc:
-                    raise NpuError("it answers %d%s" % (exc.code, _why(exc.read(_LONGEST_ANSWER)))) from None
-            except (OSError, http.client.HTTPException, ValueError, registry_http.Refused) as exc:
-                why = "no answer within %g s" % _SECONDS if watch.explains(exc) else one_line(getattr(exc, "reason", None) or exc)
-                raise NpuError(why) from None
-            if watch.is_over:  # what was read is not all
-                raise NpuError("no answer within %g s" % _SECONDS)
-        return bytes(content)
+        try:
+            return site_server.ask(request, _SECONDS, _LONGEST_ANSWER, self._tls).content
+        except site_server.Unanswered as exc:
+            raise NpuError(exc.message + _why(exc.body)) from None
 
     def _tls(self) -> ssl.SSLContext:
         return ssl.create_default_context(cafile=self._ca_file or None)
@@ -158,7 +141,15 @@ def _names(content: bytes) -> list[str]:
         names = {printable(str(entry["metric"]["alertname"]), _LONGEST_NAME) for entry in found}
     except (KeyError, TypeError):
         raise NpuError("its answer is not that of Prometheus: it has no list of alerts") from None
+    # Thanos and VictoriaMetrics say so where a part of what they ask has not answered.
+    if answer.get("warnings") or answer.get("isPartial"):
+        raise NpuError("its answer is incomplete%s" % _warnings(answer.get("warnings")))
     return sorted(names)
+
+
+def _warnings(found: Any) -> str:
+    texts = [str(text) for text in found] if isinstance(found, list) else []
+    return ": %s" % printable(one_line("; ".join(texts)), 300) if texts else ""
 
 
 def _why(content: bytes) -> str:

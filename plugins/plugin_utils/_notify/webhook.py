@@ -11,18 +11,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import http.client
 import json
-import ssl
 import time
-import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line, printable
-from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_http
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import site_server
 from ansible_collections.npuops.ascend.plugins.plugin_utils._notify.notices import Notice
 
 # The option `notify` of modules.
@@ -37,7 +34,6 @@ ARGUMENT: dict[str, Any] = {
 }
 
 _SECONDS = 10.0
-_TOO_LATE = "no answer within %g s"
 _LONGEST_ANSWER = 64 * 1024
 # WeCom refuses texts of more than 2048 bytes; the others take more.
 _LONGEST_TEXT = 2000
@@ -66,17 +62,10 @@ class Webhook:
     def __init__(
         self, url: str, kind: str = "auto", secret: str = "", seconds: float = _SECONDS, now: Callable[[], float] = time.time
     ) -> None:
-        try:
-            parts = urllib.parse.urlsplit(url)
-            self.server = parts.hostname or ""
-            parts.port  # noqa: B018  # raises ValueError
-        except ValueError:
-            self.server = ""
-        if not self.server or parts.scheme not in ("https", "http"):
-            raise NpuError("npu_notify_url is not an address that begins with https:// or http://.")
-        self._url, self._secret, self._seconds, self._now = url, secret, seconds, now
+        self._url, self.server, _netloc = site_server.address("npu_notify_url", url)
+        self._secret, self._seconds, self._now = secret.strip(), seconds, now
         self._kind = _KINDS.get(self.server, "json") if kind == "auto" else kind
-        if secret and self._kind not in ("dingtalk", "feishu"):
+        if self._secret and self._kind not in ("dingtalk", "feishu"):
             raise NpuError(
                 "npu_notify_secret is for webhooks of DingTalk and Feishu; npu_notify_url is one of kind %s." % self._kind
             )
@@ -96,21 +85,12 @@ class Webhook:
         url, body = self._message(notice, cluster)
         headers = {"Content-Type": "application/json; charset=utf-8", "User-Agent": "npuops.ascend"}
         request = urllib.request.Request(url, json.dumps(body).encode(), headers)
-        opener = registry_http.Opener(ssl.create_default_context, plain_http=True)
-        with registry_http.Watch(self._seconds) as watch:
-            try:
-                with opener.open(request, self._seconds, watch) as answer:
-                    # A redirect is followed without the notice.
-                    moved, content = answer.url != url, answer.read(_LONGEST_ANSWER)
-            except urllib.error.HTTPError as exc:
-                with exc:
-                    return self._not_delivered("it answers %d" % exc.code)
-            except (OSError, http.client.HTTPException, ValueError, registry_http.Refused) as exc:
-                why = _TOO_LATE % self._seconds if watch.explains(exc) else str(getattr(exc, "reason", None) or exc)
-                return self._not_delivered(self._without_address(why))
-            if watch.is_over:  # what was read is not all
-                return self._not_delivered(_TOO_LATE % self._seconds)
-        return self._not_delivered("it redirects to another address") if moved else self._refusal(content)
+        try:
+            answer = site_server.ask(request, self._seconds, _LONGEST_ANSWER)
+        except site_server.Unanswered as exc:
+            return self._not_delivered(self._without_address(exc.message))
+        # A redirect is followed without the notice.
+        return self._not_delivered("it redirects to another address") if answer.moved else self._refusal(answer.content)
 
     def _message(self, notice: Notice, cluster: str) -> tuple[str, dict[str, Any]]:
         """(URL, body)."""
@@ -159,7 +139,7 @@ class Webhook:
         return "%s was not notified: %s" % (self.server, printable(one_line(why)))
 
     def _without_address(self, text: str) -> str:
-        path = self._url.partition(self.server)[2].partition("/")[2]
+        path = self._url.partition("://")[2].partition("/")[2]
         return text.replace(self._url, self.server).replace(path, "...") if path else text
 
 

@@ -114,6 +114,29 @@ def test_refused(api, smoke):
         smoke().run()
 
 
+QUOTA = (409, 'Operation cannot be fulfilled on resourcequotas "npus": the object has been modified; please apply your changes')
+
+
+def test_others_create_pods_under_the_same_quota(api, smoke):
+    api.faults["POST", PODS] = QUOTA
+    pod, beat = smoke(*[{"phase": "Running"}] * 3, {"phase": "Succeeded"}), None
+
+    def until_the_quota_rests():
+        if len(pod.beats) == 4:
+            api.faults.clear()
+        beat()
+
+    beat, pod._beat = pod._beat, until_the_quota_rests
+    pod.run()
+    assert len(created(api)) > 1
+
+
+def test_a_quota_that_never_rests(api, smoke):
+    api.faults["POST", PODS] = QUOTA
+    with pytest.raises(smoke_pod.SmokeFailed, match="cannot be created: .*resourcequotas"):
+        smoke(timeout=30).run()
+
+
 def test_on_that_node_only_and_in_spite_of_cordon_and_gate():
     term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
     affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}}}

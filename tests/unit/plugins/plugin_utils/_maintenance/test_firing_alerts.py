@@ -84,6 +84,8 @@ def test_the_server_is_asked_once_in_a_while(server):
         ([], 200, "it has no list of alerts"),
         ({"status": "error", "error": "bad regexp\n\x1b[31m" + "x" * 1000}, 400, "it answers 400: bad regexp"),
         (b"no", 401, "it answers 401"),
+        ({**vector(), "warnings": ["store 10.0.0.7 down\x1b[31m"]}, 200, "its answer is incomplete: store 10.0.0.7 down"),
+        ({**vector(), "isPartial": True}, 200, "its answer is incomplete"),
     ],
 )
 def test_an_answer_that_is_none(server, content, status, why):
@@ -93,6 +95,17 @@ def test_an_answer_that_is_none(server, content, status, why):
     assert "\x1b" not in told and "\n" not in told and len(told) < 500
     notes, reasons = FiringAlerts(server.root, ["a"]).in_plan()
     assert notes == [] and len(reasons) == 1 and "Correct npu_upgrade_alerts" in reasons[0]
+
+
+def test_an_error_that_breaks_off(server):
+    def cut(handler):
+        handler.send_response(502)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b"<html>")
+
+    server.get = cut
+    assert refusal(server) == UNKNOWN % (server.server_address[1], "it answers 502")
 
 
 @pytest.mark.parametrize("first", ["the watch", "the socket"])
@@ -126,6 +139,13 @@ def test_the_token_is_for_this_server_only(server, tmp_path):
 def test_what_is_no_address(url):
     with pytest.raises(NpuError, match="npu_upgrade_alerts.url is not an address"):
         FiringAlerts.of({"url": url, "names": ["a"], "token_file": "", "ca_file": ""})
+
+
+@pytest.mark.parametrize("url", ["https://user:s3cret@prometheus", "https://s3cret@prometheus:9090", "https://prometheus/\ts3cret"])
+def test_addresses_that_would_show_up_in_messages_of_others(url):
+    with pytest.raises(NpuError, match="npu_upgrade_alerts.url has a ") as caught:
+        FiringAlerts(url, ["a"])
+    assert "s3cret" not in caught.value.message
 
 
 def test_settings_that_are_not_complete():

@@ -118,6 +118,22 @@ def test_what_is_no_address(url):
 
 
 @pytest.mark.parametrize(
+    "url", ["https://user:secret@example.com/x", "https://secret@example.com", "https://example.com/a secret", "https://a.b/\x00secret"]
+)
+def test_addresses_that_would_show_up_in_messages_of_others(url):
+    with pytest.raises(NpuError, match="npu_notify_url has a ") as caught:
+        Webhook(url)
+    assert "secret" not in caught.value.message
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_block_of_yaml_ends_with_a_line_end(server, kind):
+    secret = "SEC1\n" if kind in ("dingtalk", "feishu") else ""
+    assert Webhook(server.url + "?access_token=x\n", kind, secret, now=lambda: 1700000000).send(notice(), "c") is None
+    assert server.paths[0].startswith(TOKEN + "?access_token=x") and "%0A" not in server.paths[0]
+
+
+@pytest.mark.parametrize(
     ("kind", "answer", "why"),
     [
         ("slack", lambda handler: handler.say(b"no_service", 404), "it answers 404"),
@@ -148,6 +164,12 @@ def test_an_answer_with_the_address_does_not_show_it(server):
     server.answer = lambda handler: handler.say(json.dumps({"errcode": 1, "errmsg": "bad " + server.url}).encode())
     told = Webhook(server.url, "wecom").send(notice(), "c")
     assert told == "127.0.0.1 was not notified: it answers 1, bad 127.0.0.1"
+
+
+def test_nor_does_it_if_the_server_is_written_in_capitals(server):
+    server.answer = lambda handler: handler.say(json.dumps({"errcode": 1, "errmsg": "bad " + TOKEN}).encode())
+    told = Webhook(server.url.replace("127.0.0.1", "LOCALHOST"), "wecom").send(notice(), "c")
+    assert told.startswith("localhost was not notified: it answers 1") and "secret-token" not in told
 
 
 def test_nobody_listens():
