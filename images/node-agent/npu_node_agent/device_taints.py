@@ -114,9 +114,9 @@ class DeviceTaints:
         """Make the calls of one round; blocking. Returns a phrase about the chips that no device stands for, or ""."""
         selector = "%s=%s" % (taint_rule.LABEL, taint_rule.label(self._node))
         there = {rule["metadata"]["name"]: rule for rule in self._list(api, RULES, labelSelector=selector)}
-        rules, unknown = self._rules(api, list(wanted))
+        rules, unknown, uncertain = self._rules(api, list(wanted))
         for name, found in there.items():
-            if not taint_rule.is_of(self._node, found):
+            if not taint_rule.is_of(self._node, found) or name in uncertain:
                 continue
             if name not in rules:
                 self._remove(api, name)
@@ -131,10 +131,11 @@ class DeviceTaints:
                 self._create(api, rule, owner)
         return "no device of %s on this node is %s" % (dra_devices.DRIVER, ", ".join(unknown)) if unknown else ""
 
-    def _rules(self, api: Api, wanted: Sequence[Sick]) -> tuple[dict[str, dict], list[str]]:
-        """The rules that are to be there, by name, and the names of the chips that no device stands for."""
+    def _rules(self, api: Api, wanted: Sequence[Sick]) -> tuple[dict[str, dict], list[str], set[str]]:
+        """The rules that are to be there, by name; the names of the chips that no device stands for; the names of the rules that
+        may be about one of those, because npu-smi has not told which chip their device is."""
         if not wanted:
-            return {}, []
+            return {}, [], set()
         selector = "spec.nodeName=%s,spec.driver=%s" % (self._node, dra_devices.DRIVER)
         devices = dra_devices.devices(self._list(api, SLICES, fieldSelector=selector), self._node)
         physical = self._physical_ids.of([sick.place for sick in wanted], devices)
@@ -145,7 +146,11 @@ class DeviceTaints:
             rules += [taint_rule.rule(self._node, device, sick.value) for device in names]
             if not names:
                 unknown.append(sick.name)
-        return {rule["metadata"]["name"]: rule for rule in rules[:_MOST]}, unknown
+        uncertain = set()
+        if any(sick.place not in physical for sick in wanted):
+            unasked = [name for number, names in devices.items() if number not in self._physical_ids.known for name in names]
+            uncertain = {taint_rule.rule(self._node, name, "")["metadata"]["name"] for name in unasked}
+        return {rule["metadata"]["name"]: rule for rule in rules[:_MOST]}, unknown, uncertain
 
     def _list(self, api: Api, path: str, **selectors: str) -> list[dict]:
         return api.request("GET", "%s?%s" % (path, urllib.parse.urlencode({**selectors, "limit": 2 * _MOST})))["items"] or []

@@ -20,6 +20,11 @@ NOT_LOADED = Verdict(
     "DriverNotLoaded",
     "No NPU driver is loaded since the node booted; run npuops.ascend.install, or see journalctl -u npu-driver on the node",
 )
+LOADING = Verdict(
+    "False",
+    "DriverLoading",
+    "The NPU driver is being loaded since the node booted, which takes 15 minutes at most; see journalctl -u npu-driver on the node",
+)
 IN_MAINTENANCE = Verdict(
     "False",
     "DriverInMaintenance",

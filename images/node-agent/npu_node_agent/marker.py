@@ -17,11 +17,13 @@ READY = "driver-ready"
 FAILED = "driver-failed"
 SUSPENDED = "driver-suspended"
 MAINTENANCE = "maintenance"
+STEP = "driver-step"  # what npu-driver.service does while it loads the driver
 # The keys that a suspension adds to the marker, and that its end removes.
 SINCE, REASON, OUTPUT, PROBES = "since", "reason", "output", "probes"
 _ADDED = (SINCE, REASON, OUTPUT, PROBES)
 CAUSE = "cause"
-_NAMES = (READY, FAILED, SUSPENDED, MAINTENANCE)
+_NAMES = (READY, FAILED, SUSPENDED, MAINTENANCE, STEP)
+_WITHOUT_CONTENT = (MAINTENANCE, STEP)  # only their existence matters
 _LONGEST = 65536  # bytes
 
 log = logging.getLogger(__name__)
@@ -46,11 +48,12 @@ class Markers:
         self.failed: Optional[dict] = None
         self.suspended: Optional[dict] = None
         self.maintenance = False
-        self.generation = 0  # counts changes of the three, including those by this class
+        self.loading = False
+        self.generation = 0  # counts changes of these, including those by this class
 
     def poll(self) -> None:
-        """Read the markers again, and notify if anything changed. Costs three stat calls if nothing did."""
-        before = (self.ready, self.failed, self.suspended, self.maintenance)
+        """Read the markers again, and notify if anything changed. Costs a stat call for each if nothing did."""
+        before = self._state()
         for name in _NAMES:
             try:
                 self._look(name)
@@ -60,10 +63,13 @@ class Markers:
         else:
             self._complain("")
         self.ready, self.failed, self.suspended = (self._contents[name] for name in (READY, FAILED, SUSPENDED))
-        self.maintenance = self._seen.get(MAINTENANCE) is not None
-        if before != (self.ready, self.failed, self.suspended, self.maintenance):
+        self.maintenance, self.loading = (self._seen.get(name) is not None for name in _WITHOUT_CONTENT)
+        if before != self._state():
             self.generation += 1
             self._changed.notify()
+
+    def _state(self) -> tuple:
+        return self.ready, self.failed, self.suspended, self.maintenance, self.loading
 
     def suspend(self) -> None:
         """Rename driver-ready to driver-suspended. Raises OSError; FileNotFoundError if the driver is not ready.
@@ -108,7 +114,7 @@ class Markers:
             if name in self._seen and found == self._seen[name]:
                 return
             content = None
-            if name != MAINTENANCE:  # for which only its existence matters
+            if name not in _WITHOUT_CONTENT:
                 content, found = self._read(name)
         except (FileNotFoundError, NotADirectoryError):
             found = content = None

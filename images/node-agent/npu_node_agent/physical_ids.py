@@ -29,6 +29,11 @@ class PhysicalIds:
     def forget(self) -> None:
         self._places = {}
 
+    @property
+    def known(self) -> Collection[int]:
+        """The physical IDs whose places are known."""
+        return self._places.keys()
+
     def of(self, places: Collection[Place], candidates: Iterable[int]) -> Dict[Place, int]:
         """Those of ``places``, as far as they are among ``candidates`` and npu-smi tells; blocking."""
         known, deadline = self._places, time.monotonic() + _SECONDS

@@ -82,6 +82,7 @@ class Watch:
         self._cdi_problems: list = []
         self._chips: Sequence[dict] = ()  # as npu-smi listed them last; empty while it does not
         self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
+        self._lists: Optional[int] = None  # how many the last probe with a verdict found
         self._missing: Optional[str] = None
 
     async def run(self) -> None:
@@ -138,6 +139,8 @@ class Watch:
         if self._markers.generation != before:
             return  # the state changed during the probe; the next round starts immediately
         self._metrics.probes.inc(result=result.outcome)
+        if result.outcome in (probe.OK, probe.FAILED):
+            self._lists = result.listed
         self._undecided = self._undecided + 1 if result.outcome == probe.UNDECIDED else 0
         self._answered = self._answered or result.outcome in (probe.OK, probe.OCCUPIED)
         if result.outcome == probe.OK:
@@ -147,6 +150,8 @@ class Watch:
         elif result.outcome == probe.FAILED:
             self._failed(result, state)
         else:
+            if result.outcome == probe.OCCUPIED:
+                self._failures = 0  # the driver has answered, so what failed before is no row any more
             log.warning("probe without a result: %s", result.reason, extra={"undecided": self._undecided})
             if self._undecided == self._limit:
                 self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
@@ -163,7 +168,6 @@ class Watch:
             log.info("npu-smi responds again after %d failures", self._failures)
         self._failures = 0
         self._metrics.last_success.set(time.time())
-        self._metrics.chips.set(result.listed, source="npu-smi")
         if chip_health.told(result.chips) != chip_health.told(self._chips):
             log.warning("health of the chips: %s", chip_health.told(result.chips) or "all are OK")
         self._chips = self._listed = result.chips
@@ -198,6 +202,8 @@ class Watch:
 
     def _publish(self) -> None:
         state = self._state()
+        if state in (MAINTENANCE, ABSENT):
+            self._lists = None
         self._look_at_chips()
         self._tell(state)
         for name in _STATES:
@@ -213,6 +219,9 @@ class Watch:
         """What is known of single chips, whatever the state of the driver."""
         self._metrics.chip_health.clear()
         self._metrics.chip_fault.clear()
+        self._metrics.chips.clear()
+        if self._lists is not None:
+            self._metrics.chips.set(self._lists, source="npu-smi")
         for chip in self._chips:
             place = {"npu": str(chip["npu"]), "chip": str(chip["chip"]), "bus_id": chip["bus_id"]}
             self._metrics.chip_health.set(1, **place, health=chip["health"])
@@ -253,7 +262,8 @@ class Watch:
         if state == SUSPENDED:
             return driver_condition.wedged(self._markers.suspended or {})
         if state == ABSENT:
-            failed = self._markers.failed
-            return driver_condition.NOT_LOADED if failed is None else driver_condition.failed(failed)
+            if self._markers.failed is not None:
+                return driver_condition.failed(self._markers.failed)
+            return driver_condition.LOADING if self._markers.loading else driver_condition.NOT_LOADED
         # A single probe that fails is no verdict: what the last one found counts until the driver is suspended.
         return driver_condition.works(self._markers.ready or {}, self._listed, self._missing)

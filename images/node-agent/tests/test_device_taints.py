@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
 import os
 
@@ -126,6 +127,24 @@ def test_the_rules_stay_while_nothing_is_known_of_the_chips(agent, api, chips, r
     wait_for(lambda: told(api, CHIPS) == ("False", "ChipsUnhealthy"))
     some_probes(chips, 2)
     assert written() == writes and api.taints() == {"npu-7": "Critical"}
+
+
+def test_a_rule_stays_while_npu_smi_does_not_tell_which_chip_it_is_about(agent, api, chips, ready):
+    chips.list("Critical")
+    agent.start()
+    wait_for(lambda: api.taints() == {"npu-7": "Critical"})
+    assert agent.stop() == 0
+    chips.places("exit 1")
+    agent.start()
+    wait_for(lambda: "no device of npu.huawei.com on this node is" in agent.read_log())
+    assert api.taints() == {"npu-7": "Critical"} and not api.calls("DELETE")
+    # What it does tell is enough: the device 5 is a chip that serves.
+    other = copy.deepcopy(api.rules["node-1.npu-7.npuops"])
+    other["metadata"]["name"], other["spec"]["deviceSelector"]["device"] = "node-1.npu-5.npuops", "npu-5"
+    api.rules["node-1.npu-5.npuops"] = other
+    chips.places("[ $5 = 7 ] && exit 1\n" + REVERSED)
+    chips.list("Critical", "Critical")
+    wait_for(lambda: set(api.taints()) == {"npu-7", "npu-6"})
 
 
 def test_another_agent_removes_what_is_out_of_date(agent, api, chips, ready):

@@ -93,6 +93,12 @@ def test_a_driver_that_did_not_load_says_why(agent, api, chips, ready):
     failed(boot_id="of the boot before")
     agent.start()
     wait_for(lambda: told(api) == ("False", "DriverNotLoaded"))
+    step = os.path.join(agent.run_dir, "driver-step")
+    with open(step, "w", encoding="utf-8") as stream:
+        stream.write("loading the module drv_devmng\n")
+    wait_for(lambda: told(api) == ("False", "DriverLoading"))
+    assert told(api, CHIPS) == ("Unknown", "DriverLoading")
+    os.unlink(step)
     failed()
     wait_for(lambda: told(api) == ("False", "DriverFailed"))
     assert "insmod failed" in api.conditions[TYPE]["message"]

@@ -271,6 +271,17 @@ def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, ad
     assert wait_for(lambda: (marker(agent, "driver-suspended") or {}).get("probes")) == 6
 
 
+def test_a_driver_that_answers_that_its_chips_are_taken_ends_a_row_of_failures(agent, address, chips, ready):
+    """Failures that are days apart, while a job holds all chips, are none in a row."""
+    agent.settings["probe-failures"] = 6
+    chips.set("fails")
+    agent.start()
+    wait_for(lambda: (sample(agent, "probe_failures") or 0) >= 2)
+    chips.set("occupied")
+    wait_for(lambda: sample(agent, "probe_failures") == 0)
+    assert marker(agent, "driver-ready")
+
+
 def test_failures_do_not_count_while_the_driver_is_not_ready_or_under_maintenance(agent, chips, ready):
     chips.set("fails")
     maintenance(agent, True)
@@ -443,7 +454,10 @@ def test_metrics(agent, address, api, chips, ready, kubelet, plugins, spec):
     assert sample(agent, 'allocations_total{resource="huawei.com/Ascend910",result="ok"}') == 1
     assert sample(agent, "cdi_spec_valid") == 0  # the spec names chips 0 to 3, which have no device node here
     assert sample(agent, "probe_failures") == 0
+    chips.set("fewer")
+    wait_for(lambda: sample(agent, 'chips{source="npu-smi"}') == 2)
     chips.set("fails")
+    wait_for(lambda: sample(agent, 'chips{source="npu-smi"}') == 0)
     wait_for(lambda: sample(agent, 'driver_state{state="suspended"}') == 1)
     assert sample(agent, 'driver_state{state="ready"}') == 0 and sample(agent, "probe_failures") >= 3
     wait_for(lambda: sample(agent, 'devices{health="Unhealthy",resource="huawei.com/Ascend910"}') == 1)
