@@ -51,9 +51,8 @@ def different_driver(wanted_release, facts):
     """
     if facts["next"]:
         return (
-            "Another driver, %s, is to be tried on this host (the link next exists): its maintenance has not finished. Run the playbook"
-            " that began it again; npuops.ascend.status names it"
-            % facts["next"]
+            "Another driver, %s, is to be tried on this host (the link next exists): its maintenance has not finished. Run the"
+            " playbook again that began it; npuops.ascend.status names it" % facts["next"]
         )
     if not facts["loaded"] or facts["loaded_release"] == wanted_release:
         return None

@@ -342,9 +342,9 @@ class Validation:
             driver["release"] is not None and confirmed and driver["next"] is None,
             "%s/driver%s, no next" % (self.root, "" if self.trial else " and good point to one release"),
             "driver: %s, good: %s, next: %s" % tuple(driver[link] or "-" for link in ("release", "good", "next")),
-            "This boot tries a driver that is not confirmed, or the next boot will. Run the playbook again that began the maintenance"
-            " (npuops.ascend.status names it): it validates and confirms the driver, or returns the host to good; if good is missing,"
-            " %s" % INSTALL,
+            "This boot tries a driver that is not confirmed, or the next boot will. Run the playbook again that began the"
+            " maintenance (npuops.ascend.status names it): it validates and confirms the driver, or returns the host to good; if"
+            " good is missing, %s" % INSTALL,
         )
         if driver["loaded_release"] is not None:
             self._add(

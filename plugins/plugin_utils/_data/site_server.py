@@ -41,8 +41,8 @@ class Unanswered(NpuError):
 def address(setting: str, url: str) -> Address:
     """The checked value of the ``setting``. Raises NpuError, whose message does not show the URL: it may be a secret.
 
-    Blanks and line ends around it are dropped, as a block of YAML has one. A user name or a password is refused: urllib does not send
-    it, and shows it in its messages.
+    Blanks and line ends around it are dropped, as a block of YAML has one. A user name or a password is refused: urllib does not
+    send it, and shows it in its messages.
     """
     url = url.strip()
     try:

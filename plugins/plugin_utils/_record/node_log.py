@@ -267,8 +267,9 @@ class NodeLog:
 
 def _gone(name: str) -> str:
     return (
-        "The Node object %s does not exist: it was deleted. The kubelet registers it again when it starts: restart its unit on the host"
-        " (systemctl restart kubelet; on a distribution that embeds it, its own unit, such as k3s-agent), then run again." % name
+        "The Node object %s does not exist: it was deleted. The kubelet registers it again when it starts: restart its unit on the"
+        " host (systemctl restart kubelet; on a distribution that embeds it, its own unit, such as k3s-agent), then run again."
+        % name
     )
 
 

@@ -118,7 +118,8 @@ def test_what_is_no_address(url):
 
 
 @pytest.mark.parametrize(
-    "url", ["https://user:secret@example.com/x", "https://secret@example.com", "https://example.com/a secret", "https://a.b/\x00secret"]
+    "url",
+    ["https://user:secret@example.com/x", "https://secret@example.com", "https://example.com/a secret", "https://a.b/\x00secret"],
 )
 def test_addresses_that_would_show_up_in_messages_of_others(url):
     with pytest.raises(NpuError, match="npu_notify_url has a ") as caught:
