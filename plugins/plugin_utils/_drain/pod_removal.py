@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 
 _LIMIT = 60  # seconds
+_LONGEST_GRACE = 30  # seconds, the default of Kubernetes
 
 
 class PodRemoval:
@@ -26,10 +27,11 @@ class PodRemoval:
         if self.why is not None and self._clock.monotonic() >= self._deadline:
             return True
         try:
-            if self._cluster.get(self._path) is None:
+            pod = self._cluster.get(self._path)
+            if pod is None:
                 return self._gone()
             if not self._asked:
-                self._cluster.request("delete", self._path)
+                self._cluster.request("delete", self._path, body=_options(pod))
                 self._asked = True
             self.why = "still exists %d s after it was deleted" % _LIMIT
         except kube_client.NotFound:
@@ -44,3 +46,11 @@ class PodRemoval:
     def _gone(self) -> bool:
         self.why = None
         return True
+
+
+def _options(pod: Object) -> Object | None:
+    """A pod that has run its test, or never will, holds its chips and its name no longer than it is waited for."""
+    period = pod["spec"].get("terminationGracePeriodSeconds")
+    if not isinstance(period, int) or period <= _LONGEST_GRACE:
+        return None
+    return {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": _LONGEST_GRACE}

@@ -114,6 +114,23 @@ def test_refused(api, smoke):
         smoke().run()
 
 
+@pytest.mark.parametrize(("period", "asked"), [(None, None), (30, None), (600, 30)])
+def test_a_pod_that_ends_slowly_has_30_seconds_for_it(api, smoke, monkeypatch, period, asked):
+    """Otherwise, the next one of its name would find it, and fail."""
+    options, answer = [], api.answer
+
+    def seen(method, path, query, body):
+        if method == "DELETE":
+            options.append(body and body.get("gracePeriodSeconds"))
+        return answer(method, path, query, body)
+
+    monkeypatch.setattr(api, "answer", seen)
+    pod = smoke({"phase": "Succeeded"})
+    pod._pod["spec"].update({"terminationGracePeriodSeconds": period} if period else {})
+    pod.run()
+    assert options == [asked] and api.objects[PODS] == {}
+
+
 QUOTA = (409, 'Operation cannot be fulfilled on resourcequotas "npus": the object has been modified; please apply your changes')
 
 
