@@ -23,7 +23,7 @@ NOT_LOADED = Verdict(
 LOADING = Verdict(
     "False",
     "DriverLoading",
-    "npu-driver.service loads the NPU driver, which takes 15 minutes at most; see journalctl -u npu-driver on the node",
+    "npu-driver.service is loading the NPU driver, which takes 15 minutes at most; see journalctl -u npu-driver on the node",
 )
 IN_MAINTENANCE = Verdict(
     "False",

@@ -80,9 +80,8 @@ class Watch:
         self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
-        self._chips: Sequence[dict] = ()  # as npu-smi listed them last; empty while it does not
+        self._chips: Optional[Sequence[dict]] = None  # as npu-smi listed them last; None: not known in this state of the driver
         self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
-        self._lists: Optional[int] = None  # how many the last probe with a verdict found
         self._missing: Optional[str] = None
 
     async def run(self) -> None:
@@ -97,7 +96,7 @@ class Watch:
             self._markers.poll()
             if self._generation != self._markers.generation:
                 # What was seen earlier belongs to another state.
-                self._failures, self._answered, self._chips, self._listed = 0, False, (), ()
+                self._failures, self._answered, self._chips, self._listed = 0, False, None, ()
             try:
                 await self._look(hinted)
             except OSError as exc:
@@ -139,8 +138,6 @@ class Watch:
         if self._markers.generation != before:
             return  # the state changed during the probe; the next round starts immediately
         self._metrics.probes.inc(result=result.outcome)
-        if result.outcome in (probe.OK, probe.FAILED):
-            self._lists = result.listed
         self._undecided = self._undecided + 1 if result.outcome == probe.UNDECIDED else 0
         self._answered = self._answered or result.outcome in (probe.OK, probe.OCCUPIED)
         if result.outcome == probe.OK:
@@ -151,7 +148,7 @@ class Watch:
             self._failed(result, state)
         else:
             if result.outcome == probe.OCCUPIED:
-                self._failures = 0  # the driver has answered, so what failed before is no row any more
+                self._failures = 0  # the driver has answered, so what failed before and fails next is not consecutive
             log.warning("probe without a result: %s", result.reason, extra={"undecided": self._undecided})
             if self._undecided == self._limit:
                 self._notices.tell("NPUProbeImpossible", "the chips of this node cannot be probed: %s" % result.reason)
@@ -168,7 +165,7 @@ class Watch:
             log.info("npu-smi responds again after %d failures", self._failures)
         self._failures = 0
         self._metrics.last_success.set(time.time())
-        if chip_health.told(result.chips) != chip_health.told(self._chips):
+        if chip_health.told(result.chips) != chip_health.told(self._chips or ()):
             log.warning("health of the chips: %s", chip_health.told(result.chips) or "all are OK")
         self._chips = self._listed = result.chips
         if state == SUSPENDED:
@@ -202,8 +199,6 @@ class Watch:
 
     def _publish(self) -> None:
         state = self._state()
-        if state in (MAINTENANCE, ABSENT):
-            self._lists = None
         self._look_at_chips()
         self._tell(state)
         for name in _STATES:
@@ -220,9 +215,9 @@ class Watch:
         self._metrics.chip_health.clear()
         self._metrics.chip_fault.clear()
         self._metrics.chips.clear()
-        if self._lists is not None:
-            self._metrics.chips.set(self._lists, source="npu-smi")
-        for chip in self._chips:
+        if self._chips is not None:
+            self._metrics.chips.set(len(self._chips), source="npu-smi")
+        for chip in self._chips or ():
             place = {"npu": str(chip["npu"]), "chip": str(chip["chip"]), "bus_id": chip["bus_id"]}
             self._metrics.chip_health.set(1, **place, health=chip["health"])
             for code in chip.get("codes", ()):

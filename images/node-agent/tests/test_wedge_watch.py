@@ -257,11 +257,16 @@ def test_an_npu_smi_of_another_module_is_no_failure(agent, address, chips, ready
     wait_for(lambda: sample(agent, 'probes_total{result="ok"}'), "a look that found chips")
 
 
-def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, address, chips, ready):
+def fail_twice(agent, chips):
+    """Of the six probes that would have to fail one after another."""
     agent.settings["probe-failures"] = 6
     chips.set("fails")
     agent.start()
     wait_for(lambda: (sample(agent, "probe_failures") or 0) >= 2)
+
+
+def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, address, chips, ready):
+    fail_twice(agent, chips)
     chips.set("killed")
     wait_for(lambda: (sample(agent, "probes_undecided") or 0) >= 2)
     before = sample(agent, "probe_failures")
@@ -273,10 +278,7 @@ def test_trouble_of_the_node_neither_counts_nor_ends_a_row_of_failures(agent, ad
 
 def test_a_driver_that_answers_that_its_chips_are_taken_ends_a_row_of_failures(agent, address, chips, ready):
     """Failures that are days apart, while a job holds all chips, are none in a row."""
-    agent.settings["probe-failures"] = 6
-    chips.set("fails")
-    agent.start()
-    wait_for(lambda: (sample(agent, "probe_failures") or 0) >= 2)
+    fail_twice(agent, chips)
     chips.set("occupied")
     wait_for(lambda: sample(agent, "probe_failures") == 0)
     assert marker(agent, "driver-ready")

@@ -268,8 +268,8 @@ class Validation:
             + (
                 "run systemctl restart npu-driver, which sets owner and mode"
                 if self.source == "image"
-                else "run chgrp HwHiAiUser and chmod g+rw for each of the devices, and look why the driver, which is not of this"
-                " collection, does not set them"
+                else "run chgrp HwHiAiUser and chmod g+rw for each of the devices, and find out why the driver, which this"
+                " collection has not installed, does not set them"
             ),
         )
 

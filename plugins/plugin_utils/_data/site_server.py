@@ -46,16 +46,16 @@ def address(setting: str, url: str) -> Address:
     """
     url = url.strip()
     try:
-        parts = urllib.parse.urlsplit(url)
-        valid = parts.scheme in ("https", "http") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        valid = False
-    if not valid:
-        raise NpuError("%s is not an address that begins with https:// or http://." % setting)
+        registry_http.check_url(url, plain_http=True)
+    except registry_http.Refused:
+        raise NpuError("%s is not an address that begins with https:// or http://." % setting) from None
+    parts = urllib.parse.urlsplit(url)
     if "@" in parts.netloc:
         raise NpuError("%s has a user name or a password before the name of the server, which is not supported." % setting)
     if not url.isascii() or not url.isprintable() or " " in url:
-        raise NpuError("%s has a blank or another character that no address may have; write it as %%20, for example." % setting)
+        raise NpuError(
+            "%s has a space or another character that a URL cannot have; percent-encode it, as %%20 for example." % setting
+        )
     return Address(url, parts.hostname or "", parts.netloc)
 
 
