@@ -313,6 +313,11 @@ report:
         approval:
           description: Who approved the reboot, with which program, when, and in which AWX job. V(none) without approval.
           type: dict
+        approval_for:
+          description:
+            - What an approval of the node's reboot is for, the value of the annotation C(npuops.ascend/approval-for): the version of
+              the driver, or C(recovery-) with the time since when the node is wedged. V(none) if neither is known.
+          type: str
         job:
           description:
             - The AWX job, with C(id), C(url), the C(user) who launched it, and C(workflow), the ID of the workflow job, as far as

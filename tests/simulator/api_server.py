@@ -214,28 +214,49 @@ def _merge(target: Object, patch: Object) -> None:
 
 
 APPROVE = "npu.openfuyao.com/approve-reboot"
+NOTE = "example.com/note"
 
 
 def _note_owners(before: Object, after: Object, writer: str, now: str) -> None:
-    """managedFields for what the collection looks at: the cordon, the approval and the wedge. Who changes a value owns it."""
-    cordons = [bool(item.get("spec", {}).get("unschedulable")) for item in (before, after)]
-    told: list[tuple[Object, list[Any]]] = [({"f:spec": {"f:unschedulable": {}}}, cordons)]
-    for name in (APPROVE, kube_client.ANNOTATION_WEDGED):
-        values = [item["metadata"].get("annotations", {}).get(name) for item in (before, after)]
-        told.append(({"f:metadata": {"f:annotations": {"f:" + name: {}}}}, values))
-    for owned, (had, has) in told:
-        if had == has:
-            continue
-        entries = after["metadata"].setdefault("managedFields", [])
-        entries[:] = [entry for entry in entries if entry["fieldsV1"] != owned]
-        if has:
-            entries.append(
-                {
-                    "manager": writer,
-                    "operation": "Update",
-                    "apiVersion": "v1",
-                    "time": now,
-                    "fieldsType": "FieldsV1",
-                    "fieldsV1": copied(owned),
-                }
-            )
+    """managedFields for what the collection looks at: the cordon, the approval and the wedge. Who changes a value owns it; all
+    annotations of a writer have the time of its last change.
+    """
+    if bool(before.get("spec", {}).get("unschedulable")) != bool(after.get("spec", {}).get("unschedulable")):
+        _entries(after)[:] = [entry for entry in _entries(after) if "f:spec" not in entry["fieldsV1"]]
+        if after["spec"].get("unschedulable"):
+            _entries(after).append(_entry(writer, now, {"f:spec": {"f:unschedulable": {}}}))
+    had, has = (item["metadata"].get("annotations", {}) for item in (before, after))
+    for name in (APPROVE, kube_client.ANNOTATION_WEDGED, NOTE):
+        if had.get(name) != has.get(name):
+            _note_annotation(after, name, writer, now)
+
+
+def _note_annotation(after: Object, name: str, writer: str, now: str) -> None:
+    owned = [(entry, entry["fieldsV1"]["f:metadata"]["f:annotations"]) for entry in _entries(after) if "f:metadata" in entry["fieldsV1"]]
+    for entry, names in owned:
+        names.pop("f:" + name, None)
+        if not names:
+            _entries(after).remove(entry)
+    if not after["metadata"].get("annotations", {}).get(name):
+        return
+    for entry, names in owned:
+        if names and entry["manager"] == writer:
+            entry["time"], names["f:" + name] = now, {}
+            return
+    _entries(after).append(_entry(writer, now, {"f:metadata": {"f:annotations": {"f:" + name: {}}}}))
+
+
+def _entries(item: Object) -> list[Object]:
+    entries: list[Object] = item["metadata"].setdefault("managedFields", [])
+    return entries
+
+
+def _entry(writer: str, now: str, owned: Object) -> Object:
+    return {
+        "manager": writer,
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": now,
+        "fieldsType": "FieldsV1",
+        "fieldsV1": owned,
+    }

@@ -291,8 +291,15 @@ DEFECTS = (
         "approval-of-any-version",
         "A reboot into one version counts as approved by what was given for another.",
         "_record/approval.py",
-        "return text if version_info.is_version(text) else None",
+        "return text if _is_purpose(text) else None",
         "return None",
+    ),
+    Defect(
+        "approval-of-another-day",
+        "What a person has approved before the chips wedged counts for the recovery, because the same client annotated the node since.",
+        "_record/approval.py",
+        "others = _set_with_it(node)",
+        "others = []",
     ),
     Defect(
         "approval-taken-over",

@@ -50,7 +50,7 @@ class Host(BootLoader):
         self._timeline, self._api, self._watch, self._log, self._eager = timeline, api, watch, log, eager
         self.booted_at = timeline.time - 10_000
         self.returns_after = _BOOT
-        self.unreachable_until = self.frozen_until = 0.0
+        self.unreachable_until = self.frozen_until = self.told_wedged_at = 0.0
         self.components = True  # whether their pods run
         self.skew, self.chatty = 0.0, False
         self.loses_ports: set[str] = set()  # releases with which they are down
@@ -190,6 +190,7 @@ class Host(BootLoader):
 
     def _tell(self, told: dict[str, Any] | None) -> None:
         self.suspended = told is not None
+        self.told_wedged_at = self._timeline.time
         metadata = {
             "annotations": {kube_client.ANNOTATION_WEDGED: told and json.dumps(told)},
             "labels": {"npu.openfuyao.com/reboot-required": "true" if told else None},

@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import ANNOTATION
 
-from simulator.api_server import LEASE, Object, node_path
+from simulator.api_server import LEASE, NOTE, Object, node_path
 from simulator.host import FIRMWARE, NEW, Host
 from simulator.schedule import Incident
 
@@ -71,7 +71,16 @@ def _keep(simulation: Simulation, node: str, _seconds: float) -> None:
 
 
 def _approve(simulation: Simulation, node: str, _seconds: float) -> None:
-    _metadata(simulation, node, annotations={approval.ANNOTATION_APPROVE: "true"})
+    """With the command that a run prints: for a recovery where the node is wedged."""
+    found = simulation.api.peek(node_path(node))
+    recovery = approval.recovery_of(found) if found is not None else None
+    asked = {approval.ANNOTATION_APPROVAL_FOR: recovery} if recovery else {}
+    _metadata(simulation, node, annotations={approval.ANNOTATION_APPROVE: "true", **asked})
+
+
+def _annotate(simulation: Simulation, node: str, _seconds: float) -> None:
+    """A person notes something on the Node that is none of ours."""
+    _metadata(simulation, node, annotations={NOTE: "at %g" % simulation.timeline.time})
 
 
 def _unapprove(simulation: Simulation, node: str, _seconds: float) -> None:
@@ -216,6 +225,7 @@ _HAPPENINGS: dict[str, Any] = {
     "recordon": _recordon,
     "keep": _keep,
     "approve": _approve,
+    "annotate": _annotate,
     "unapprove": _unapprove,
     "skip": _label(maintenance_record.LABEL_SKIP, "true"),
     "unskip": _label(maintenance_record.LABEL_SKIP, None),

@@ -45,12 +45,13 @@ MISHAPS = (
 )
 HARDWARE = ("power", "reboot", "freeze", "unreachable", "wedge", "unwedge", "hold", "late-return")
 # Not drawn among the others: the one where the new driver brings firmware; an update of the OS, with which the next boot of a
-# host is into another kernel, and into the release of its driver for that; and a Node that comes back from a backup of the cluster.
-_OF_FIRMWARE, _KERNEL, _RESTORE = "forge-firmware", "kernel", "restore"
+# host is into another kernel, and into the release of its driver for that; a Node that comes back from a backup of the cluster; and
+# an annotation that a person sets for another purpose.
+_OF_FIRMWARE, _KERNEL, _RESTORE, _ANNOTATE = "forge-firmware", "kernel", "restore", "annotate"
 # Drawn in pairs: a person pauses all rollouts, and lets them run again.
 PAUSES = ("pause", "resume")
-INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL, _RESTORE, *PAUSES)
-_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL, _RESTORE, *PAUSES))
+INCIDENTS = (*PERSON, *MISHAPS, *HARDWARE, _KERNEL, _RESTORE, _ANNOTATE, *PAUSES)
+_ANY = tuple(kind for kind in INCIDENTS if kind not in (_OF_FIRMWARE, _KERNEL, _RESTORE, _ANNOTATE, *PAUSES))
 
 # Windows of npu_upgrade_window, in the time zone of Run.window. A simulation begins there at 22:13:20: one that is open, one that is
 # closed, those that open and close soon, one that is open for a moment.
@@ -198,6 +199,7 @@ def make(seed: int) -> Schedule:
         _releases,
         _watches,
         _ports,
+        _early_approvals,
     ):
         schedule = more(dice, schedule)
     return schedule
@@ -295,6 +297,20 @@ def _restores(dice: random.Random, schedule: Schedule) -> Schedule:
     start = round(when + dice.uniform(30, 600), 1)
     last = Run("%s-%d" % (kind, len(schedule.runs) + 1), kind, start, auto=dice.random() < 0.2, steps=dice.random() < 0.3)
     return dataclasses.replace(schedule, runs=(first, *schedule.runs[1:], last), incidents=(*schedule.incidents, *new))
+
+
+def _early_approvals(dice: random.Random, schedule: Schedule) -> Schedule:
+    """A node is approved, and wedges later; a person sets another annotation, then heal runs."""
+    if dice.random() >= 0.05:
+        return schedule
+    node, wedged = dice.choice(schedule.names), round(dice.uniform(60, 400), 1)
+    approved, noted = round(dice.uniform(0, wedged), 1), round(wedged + dice.uniform(0, 120), 1)
+    new = [Incident(approved, "approve", node), Incident(wedged, "wedge", node), Incident(noted, _ANNOTATE, node)]
+    if dice.random() < 0.3:
+        new.append(Incident(round(noted + dice.uniform(0, 120), 1), "approve", node))
+    start = round(noted + dice.uniform(30, 300), 1)
+    last = Run("heal-%d" % (len(schedule.runs) + 1), "heal", start, auto=dice.random() < 0.1, steps=dice.random() < 0.3)
+    return dataclasses.replace(schedule, runs=(*schedule.runs, last), incidents=(*schedule.incidents, *new))
 
 
 def _soaks(dice: random.Random, schedule: Schedule) -> Schedule:

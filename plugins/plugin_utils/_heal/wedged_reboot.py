@@ -14,8 +14,8 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import approval, wedged_annotation
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
 
 DAY = 24 * 3600
 # Seconds. A time that is further ahead is of a clock that was wrong.
@@ -83,6 +83,10 @@ class Guards:
         if self.old_approvals or wedge is None:
             return None
         return float("inf") if wedge.told_at is None else wedge.told_at
+
+    def approval_purpose(self, node: Object) -> str | None:
+        """What an approval of the node's recovery is for, None if one for something else counts, too."""
+        return None if self.old_approvals else approval.recovery_of(node)
 
 
 def attempts(node: Object, now: float) -> list[str]:

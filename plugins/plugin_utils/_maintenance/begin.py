@@ -391,10 +391,9 @@ class Beginning:
             return None
         if not approval.without_old(self._log.node, view["generation"]):
             return None
-        return sentence(
-            "its approval was removed: %s. To approve it again: %s"
-            % (approval.may_be_used(view["generation"]), approval.command([self._request.node], self._request.version))
-        )
+        again = approval.command([self._request.node], self._purpose.approval_for(self._log.node, self._request.version))
+        why = "its approval was removed: %s. To approve it again: %s"
+        return sentence(why % (approval.may_be_used(view["generation"]), again))
 
     def _ask_for_approval(self, missing: str, view: View | None) -> str | None:
         """Label and Event, then wait as long as the policy says; returns why there is none, or None. ``view``: of the host that

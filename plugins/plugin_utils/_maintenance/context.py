@@ -398,13 +398,13 @@ class Work:
         return any(kube_client.boot_id(node) == boot_id and node["metadata"]["name"] != self.request.node for node in nodes)
 
     def approval(self, node: Object, version: str | None) -> tuple[Record | None, str | None]:
-        """(approval, None) or (None, why there is none). ``version``: of the driver that the reboot is for, None = any."""
+        """(approval, None) or (None, why there is none). ``version``: of the driver that the reboot leads to, None = any."""
         return approval.given(
             node,
             self.clock.now(),
             self.policy.approval_max_age,
             self.request.purpose.approval_not_before(node),
-            version,
+            self.request.purpose.approval_for(node, version),
         )
 
     def pool(self, target: Target) -> str | None:

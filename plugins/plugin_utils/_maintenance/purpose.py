@@ -65,6 +65,10 @@ class Purpose:
         """Seconds since 1970: an older approval was for something else. None: any will do."""
         return None
 
+    def approval_for(self, _node: Object, version: str | None) -> str | None:
+        """What the reboot is approved for, see ``approval.given``. ``version``: of the driver that it leads to."""
+        return version
+
     def state_after(self, _record: Record, state: str | None) -> str | None:
         """What the label driver-upgrade-state says when the maintenance has ended; ``state``: of an upgrade."""
         return state
@@ -134,6 +138,9 @@ class Recovery(Purpose):
 
     def approval_not_before(self, node: Object) -> float | None:
         return self._guards.approval_not_before(node)
+
+    def approval_for(self, node: Object, _version: str | None) -> str | None:
+        return self._guards.approval_purpose(node)
 
     def state_after(self, record: Record, _state: str | None) -> str | None:
         return record.get("due")

@@ -64,8 +64,7 @@ def without_holders(work: Work, view: View) -> None:
 
 def approved(work: Work, node: Object, record: Record) -> Record | None:
     """The approval on the Node, None if it has none. Raises Withdrawn if the reboot takes one."""
-    version = None if work.request.purpose.recovers else (record["to"] or {}).get("version")
-    given, why = work.approval(node, version)
+    given, why = work.approval(node, (record["to"] or {}).get("version"))
     if given is None and record["approval"] is None and not work.policy.auto:
         raise Withdrawn(sentence(why))
     return given
@@ -98,7 +97,7 @@ def intend(work: Work, view: View) -> None:
         gone = dict(approval.NOT_APPROVED)
         if given is None and work.request.purpose.recovers:
             gone = {}  # it was given for an upgrade
-        elif work.request.purpose.recovers:
+        elif work.request.purpose.recovers and approval.asked_for(node) != approval.recovery_of(node):
             del gone[approval.ANNOTATION_APPROVAL_FOR]  # an upgrade that it came between still asks for it
         return Change(work.request.purpose.intend(changed, work.log.now()), labels, gone)
 

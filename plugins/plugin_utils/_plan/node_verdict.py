@@ -217,7 +217,7 @@ def _lacks_approval(entry: PlannedNode, plan: PlanContext) -> bool:
     if entry.node is None or plan.settings.auto:
         return False
     given, why = approval.given(
-        entry.node, plan.lookups.now, plan.settings.approval_max_age, version=(entry.target or {}).get("version")
+        entry.node, plan.lookups.now, plan.settings.approval_max_age, purpose=(entry.target or {}).get("version")
     )
     generation = (entry.facts.get("upgrade") or {}).get("generation") or 0
     if given and approval.without_old(entry.node, generation):

@@ -7,6 +7,8 @@ asked for.
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable
 
 from ansible_collections.npuops.ascend.plugins.module_utils._run_package import version_info
@@ -14,76 +16,119 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.annotations im
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import LabelChanges, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import wedged_annotation
 
 # Contract (names people use with kubectl).
 ANNOTATION_APPROVE = "npu.openfuyao.com/approve-reboot"
 ANNOTATION_APPROVED_BY = "npu.openfuyao.com/approved-by"
-# The version of the driver that the reboot was asked for: an approval counts for no other.
+# The version of the driver that the reboot was asked for, or the wedge that it recovers from: an approval counts for no other.
 ANNOTATION_APPROVAL_FOR = "npuops.ascend/approval-for"
+_RECOVERY = re.compile(r"recovery-[0-9A-Za-z:-]{1,40}")
 
 # As a merge patch of annotations.
 NOT_APPROVED: LabelChanges = {ANNOTATION_APPROVE: None, ANNOTATION_APPROVED_BY: None, ANNOTATION_APPROVAL_FOR: None}
 
 
 def given(
-    node: Object, now: float, max_age: float = 0, not_before: float | None = None, version: str | None = None
+    node: Object, now: float, max_age: float = 0, not_before: float | None = None, purpose: str | None = None
 ) -> tuple[Record | None, str | None]:
-    """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970.
-    All by the clock of the API server. ``version``: of the driver that the reboot is for, None = any.
+    """(approval, None), or (None, why there is none). ``max_age``: seconds, 0 = any; ``not_before``: seconds since 1970, for an
+    approval that does not say what it is for. All by the clock of the API server. ``purpose``: what the reboot is for, a version
+    of the driver or ``recovery_of``; None = an approval of anything counts.
 
     An approval is {time, manager, by, for}: when and by which program the annotation was set, as managedFields tell (None
-    when they do not), who said to be it, and the version that it is for (None: any).
+    when they do not), who said to be it, and the purpose that it is for (None: any).
     """
     values = kube_client.annotations(node)
-    name = node["metadata"]["name"]
+    name, asked = node["metadata"]["name"], asked_for(node)
     if not maintenance_record.is_true(values, ANNOTATION_APPROVE):
-        return None, "its reboot is not approved: %s" % command([name], version)
+        return None, "its reboot is not approved: %s" % command([name], purpose)
     manager, when = maintenance_record.annotated_at(node, ANNOTATION_APPROVE)
     since = maintenance_record.seconds_of(when)
-    again = "approve it again: kubectl annotate node %s %s- && kubectl annotate node %s %s=true" % ((name, ANNOTATION_APPROVE) * 2)
-    if version and asked_for(node) not in (None, version):
-        return None, "its approval was given for the driver %s, not for %s: %s" % (
-            asked_for(node),
-            version,
-            command([name], version),
-        )
+    if purpose and asked not in (None, purpose):
+        why = "its approval was given for %s, not for %s: %s"
+        return None, why % (_phrase(asked), _phrase(purpose), command([name], purpose))
     if since is not None and max_age and now - since > max_age:
-        return None, "its approval of %s is older than %d s: %s" % (when, max_age, again)
-    if since is not None and not_before is not None and since < not_before:
-        return None, "its approval of %s is older than the problem it is for: %s" % (when, again)
+        again = "kubectl annotate node %s %s- && %s" % (name, ANNOTATION_APPROVE, command([name], purpose))
+        return None, "its approval of %s is older than %d s: approve it again: %s" % (when, max_age, again)
+    if not_before is not None and (asked is None or asked != purpose):
+        why = _too_old(node, not_before)
+        if why:
+            return None, "%s: approve it again: %s" % (why, command([name], purpose))
     who = {"manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}
-    return dict(who, time=when, **{"for": asked_for(node) or version}), None
+    return dict(who, time=when, **{"for": asked or purpose}), None
 
 
-def command(names: Iterable[str], version: str | None) -> str:
-    """The command that approves the reboots of these nodes into a version of the driver; None: to recover them."""
+def _too_old(node: Object, not_before: float) -> str | None:
+    """Why an approval that does not say what it is for is not known to be given after ``not_before``, or None.
+
+    managedFields have one time for all that a program has set, the time of its last change: of an approval that is not alone there,
+    it proves nothing.
+    """
+    manager, when = maintenance_record.annotated_at(node, ANNOTATION_APPROVE)
+    since = maintenance_record.seconds_of(when)
+    if since is None:
+        return "when its approval was given is not known"
+    if since < not_before:
+        return "its approval of %s is older than the problem it is for" % when
+    others = _set_with_it(node)
+    if others:
+        return "when its approval was given is not known, because %s has also set %s" % (manager or "the same client", others[0])
+    return None
+
+
+def _set_with_it(node: Object) -> list[str]:
+    """The other annotations that stand in managedFields together with that of the approval."""
+    own = {ANNOTATION_APPROVE, ANNOTATION_APPROVED_BY, ANNOTATION_APPROVAL_FOR}
+    entries = [owned for _entry, owned in kube_client.owned_keys(node, "annotations") if ANNOTATION_APPROVE in owned]
+    return sorted(set().union(*entries) - own)
+
+
+def command(names: Iterable[str], purpose: str | None) -> str:
+    """The command that approves the reboots of these nodes for a purpose, see ``given``."""
     text = "kubectl annotate node %s %s=true" % (" ".join(names), ANNOTATION_APPROVE)
-    # A version may come from a record, which any client with write access to the Node can write, and people copy this into a shell.
-    known = version and version_info.is_version(version)
-    return text + (" %s=%s" % (ANNOTATION_APPROVAL_FOR, version) if known else "") + " --overwrite"
+    # It may come from a record, which any client with write access to the Node can write, and people copy this into a shell.
+    known = purpose and _is_purpose(purpose)
+    return text + (" %s=%s" % (ANNOTATION_APPROVAL_FOR, purpose) if known else "") + " --overwrite"
+
+
+def recovery_of(node: Object) -> str | None:
+    """What an approval of the recovery of a wedged node is for: this wedge, not one of another day. None where it is not wedged."""
+    wedge = wedged_annotation.of(node)
+    if wedge is None:
+        return None
+    # One that a person wrote by hand has no time of its own.
+    return "recovery-%s" % (wedge.began or hashlib.sha256(wedge.reason.encode()).hexdigest()[:12])
 
 
 def asked_for(node: Object) -> str | None:
-    """The version of the driver that an approval of the node's reboot is for, None when it was not asked for."""
+    """The purpose that an approval of the node's reboot is for, None when it does not say."""
     text = kube_client.annotations(node).get(ANNOTATION_APPROVAL_FOR) or ""
-    return text if version_info.is_version(text) else None
+    return text if _is_purpose(text) else None
+
+
+def _is_purpose(text: str) -> bool:
+    return version_info.is_version(text) or _RECOVERY.fullmatch(text) is not None
+
+
+def _phrase(purpose: str | None) -> str:
+    return "the driver %s" % purpose if purpose and version_info.is_version(purpose) else purpose or "nothing"
 
 
 def given_for(record: Record) -> str | None:
-    """The version that the approval which the record has used is for; None without one."""
+    """The purpose that the approval which the record has used is for; None without one."""
     approval = record.get("approval")
     return (approval.get("for") or (record.get("to") or {}).get("version")) if approval else None
 
 
 def ask_for(node: Object, version: str | None) -> LabelChanges:
     """The annotations to write, as a merge patch of them, so that an approval is one for this version: what was approved when
-    another one was asked for is not approved any more."""
-    if not version or asked_for(node) == version:
+    another one was asked for is not approved any more. An approval of the node's recovery stays until that has used it."""
+    approved, asked = ANNOTATION_APPROVE in kube_client.annotations(node), asked_for(node)
+    if not version or asked == version or (approved and asked and asked == recovery_of(node)):
         return {}
-    asked: LabelChanges = {ANNOTATION_APPROVAL_FOR: version}
-    if asked_for(node) and ANNOTATION_APPROVE in kube_client.annotations(node):
-        asked.update(NOT_APPROVED, **asked)
-    return asked
+    changes: LabelChanges = {ANNOTATION_APPROVAL_FOR: version}
+    return dict(NOT_APPROVED, **changes) if approved and asked else changes
 
 
 def no_longer_asked(node: Object) -> LabelChanges:

@@ -19,7 +19,8 @@ _REASON = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Wedge:
-    """``since``: as RFC 3339 by the clock of the host, None when it does not say; ``boot_id``: of the boot it was seen in, None
+    """``since``: as RFC 3339 by the clock of the host, or of the API server if a person wrote it, None when neither is known;
+    ``began``: the same if the host says so, None otherwise; ``boot_id``: of the boot it was seen in, None
     likewise; ``told_at``: seconds since 1970 when the annotation was set, by the clock of the API server, None if managedFields do
     not tell."""
 
@@ -27,6 +28,7 @@ class Wedge:
     reason: str
     boot_id: str | None = None
     told_at: int | None = None
+    began: str | None = None
 
     @property
     def text(self) -> str:
@@ -50,6 +52,5 @@ def of(node: Object) -> Wedge | None:
     reason = one_line(reason)
     reason = reason if len(reason) <= _REASON else reason[:_REASON] + "..."
     told_at = maintenance_record.annotated_at(node, kube_client.ANNOTATION_WEDGED)[1]
-    if maintenance_record.seconds_of(since) is None:
-        since = told_at
-    return Wedge(since, reason, boot_id, maintenance_record.seconds_of(told_at))
+    began = since if maintenance_record.seconds_of(since) is not None else None
+    return Wedge(began or told_at, reason, boot_id, maintenance_record.seconds_of(told_at), began)

@@ -161,6 +161,7 @@ class Row:
             "times": self.record.get("times") or {},
             "timeline": steps,
             "approval": self.record.get("approval"),
+            "approval_for": self.after or (approval.recovery_of(self.node) if self.node else None),
             "job": self.record.get("job"),
             "earlier": self.earlier,
             "state": maintenance_record.state(self.node) if self.node else None,
@@ -288,11 +289,11 @@ def _go_on(nodes: list[ReportedNode], reason: str, halted: maintenance_halt.Halt
 
 
 def _approve(nodes: list[ReportedNode]) -> str | None:
-    """The command that approves the reboots that wait for it, None when none does. Of several versions, one after the other."""
+    """The command that approves the reboots that wait for it, None when none does. Of several purposes, one after the other."""
     names: dict[str | None, list[str]] = {}
     for node in awaiting(nodes):
-        names.setdefault(node["to"], []).append(node["node"])
-    return " && ".join(approval.command(names[version], version) for version in names) or None
+        names.setdefault(node["approval_for"], []).append(node["node"])
+    return " && ".join(approval.command(names[purpose], purpose) for purpose in names) or None
 
 
 # --- what the renderers have in common ---

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -43,7 +44,7 @@ OURS, THEIRS = "npuops.ascend-maintenance", "kubectl-cordon"
 
 
 def node(name="npu-a", ready="True", labels=None, cordoned=None, present=True, fields=None, **annotations):
-    keys = {"wedged": WEDGED, "last": LAST, "record": RECORD, "approve": APPROVE}
+    keys = {"wedged": WEDGED, "last": LAST, "record": RECORD, "approve": APPROVE, "asked": "npuops.ascend/approval-for"}
     metadata = {
         "name": name,
         "labels": dict({"openfuyao.com/npu.present": ""} if present else {}, **(labels or {})),
@@ -116,9 +117,40 @@ def test_an_approval_counts_from_the_wedge_on(given, old, expected):
         assert verdict(item, auto=False, guards={"old_approvals": old})[0] == expected, clock
 
 
-def test_an_approval_that_is_not_known_to_be_for_the_wedge_does_not_count():
-    fields = [annotation_of("kubectl", APPROVE, NOW - 3600)]
+@pytest.mark.parametrize("fields", [[annotation_of("kubectl", APPROVE, NOW - 3600)], [annotation_of("npu-node-agent", WEDGED, NOW - 60)]])
+def test_an_approval_that_is_not_known_to_be_for_the_wedge_does_not_count(fields):
     assert verdict(node(wedged=wedge(since=7200), approve="true", fields=fields), auto=False)[0] == "awaiting-approval"
+
+
+def test_the_time_of_an_approval_is_not_that_of_what_its_program_set_later():
+    """managedFields have one time for all annotations that kubectl annotate has set."""
+    fields = [annotation_of("kubectl-annotate", APPROVE, NOW - 30), annotation_of("npu-node-agent", WEDGED, NOW - 60)]
+    fields[0]["fieldsV1"]["f:metadata"]["f:annotations"]["f:example.com/note"] = {}
+    found, why = verdict(node(wedged=wedge(), approve="true", fields=fields), auto=False)
+    assert found == "awaiting-approval" and "because kubectl-annotate has also set example.com/note: approve it again: kubectl " in why
+    # What the advice sets.
+    purpose = re.search(r"approval-for=(\S+) --overwrite", why)[1]
+    assert verdict(node(wedged=wedge(), approve="true", asked=purpose, fields=fields), auto=False)[0] == "recover"
+
+
+@pytest.mark.parametrize("asked", ["25.5.1", "recovery-" + ago(3600)])
+def test_an_approval_for_something_else_is_none_for_the_recovery(asked):
+    fields = [annotation_of("kubectl", APPROVE, NOW - 30), annotation_of("npu-node-agent", WEDGED, NOW - 60)]
+    item = node(wedged=wedge(), approve="true", asked=asked, fields=fields)
+    found, why = verdict(item, auto=False)
+    assert found == "awaiting-approval" and f"{asked}, not for recovery-{ago(60)}: kubectl annotate node npu-a " in why
+    assert verdict(item, auto=False, guards={"old_approvals": True})[0] == "recover"
+
+
+def test_a_wedge_that_a_person_wrote_is_approved_like_any_other():
+    """Both by kubectl annotate, so they have one time."""
+    fields = [annotation_of("kubectl-annotate", APPROVE, NOW - 30)]
+    fields[0]["fieldsV1"]["f:metadata"]["f:annotations"]["f:" + WEDGED] = {}
+    found, why = verdict(node(wedged="chip 3 is slow", approve="true", fields=fields), auto=False)
+    assert found == "awaiting-approval" and "has also set npuops.ascend/wedged" in why
+    purpose = re.search(r"approval-for=(recovery-[0-9a-f]{12}) --overwrite", why)[1]
+    assert verdict(node(wedged="chip 3 is slow", approve="true", asked=purpose, fields=fields), auto=False)[0] == "recover"
+    assert verdict(node(wedged="chip 4 is slow", approve="true", asked=purpose, fields=fields), auto=False)[0] == "awaiting-approval"
 
 
 def test_a_wedge_by_hand_is_dated_by_who_wrote_it():

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+import re
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import disruption_budgets, drain_policy, node_drain
@@ -15,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_si
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
 from support.fleet.fake_fleet import OLD, FakeCluster, Fate, Killed, Pods
-from support.fleet.maintenance_bench import APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
+from support.fleet.maintenance_bench import APPROVAL_FOR, APPROVE, COMPONENTS, REBOOT_REQUIRED, RECORD, STATE, WEDGED, Wedged
 from support.kube.eviction_stub import pod
 
 HOLDER = {"command": "train", "pid": 7, "device": "/dev/davinci0"}
@@ -162,6 +163,16 @@ def test_an_approval_from_before_the_wedge_does_not_count():
     bench.assert_untouched()
     assert bench.run(auto=False, guards={"old_approvals": True})["outcome"] == "done"
     assert APPROVE not in bench.annotations
+
+
+def test_an_approval_of_the_recovery_is_used_once():
+    bench = Wedged()
+    purpose = re.search(r"approval-for=(\S+) --overwrite", bench.run(auto=False)["reason"])[1]
+    _approve(bench, bench.world.clock.now())
+    bench.world.touch("npu-a", lambda node: node["metadata"]["annotations"].update({APPROVAL_FOR: purpose}))
+    assert bench.run(auto=False)["outcome"] == "done"
+    bench.assert_recovered()
+    assert not {APPROVE, APPROVAL_FOR} & set(bench.annotations) and bench.last["approval"]["for"] == purpose
 
 
 def test_an_automatic_recovery_leaves_the_approval_of_an_upgrade():

@@ -15,6 +15,7 @@ STATE = "npu.openfuyao.com/driver-upgrade-state"
 REBOOT = "npu.openfuyao.com/reboot-required"
 RECORD = {"npuops.ascend/maintenance": "{}"}
 WEDGED = {"npuops.ascend/wedged": "{}"}
+DATED = {"npuops.ascend/wedged": '{"reason": "npu-smi failed", "since": "2026-11-21T21:14:51Z"}'}
 APPROVE = "npu.openfuyao.com/approve-reboot"
 FOR = "npuops.ascend/approval-for"
 
@@ -64,6 +65,13 @@ def test_what_is_written(labels, annotations, due, wanted):
         ({APPROVE: "true", FOR: "25.5.3"}, False, {}),
         ({FOR: "25.5.3"}, False, {FOR: None}),
         ({APPROVE: "true", FOR: "25.5.3", **RECORD}, True, {}),
+        # Of its recovery, which comes first; and of one that came to nothing.
+        ({APPROVE: "true", FOR: "recovery-2026-11-21T21:14:51Z", **DATED}, True, {}),
+        (
+            {APPROVE: "true", FOR: "recovery-2026-11-21T21:14:51Z"},
+            True,
+            {FOR: "26.1.0", APPROVE: None, "npu.openfuyao.com/approved-by": None},
+        ),
     ],
 )
 def test_what_an_approval_is_for(annotations, due, wanted):
