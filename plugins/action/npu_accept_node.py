@@ -125,7 +125,8 @@ class ActionModule(ClusterAction):
         with contextlib.suppress(NpuError):  # _obstacle asks the same API server, and tells
             cluster = self._connected(params) if manifests else None
             if cluster:
-                left_pods.remove(cluster, params["node"], manifests, Display().display, cluster.clock)
+                timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
+                left_pods.remove(cluster, params["node"], manifests, timeout, Display().display, cluster.clock)
 
     def _request(self, params: dict[str, Any]) -> CollectiveRequest:
         """What npu_accept_collective needs to know of this host, besides the document. Raises NpuError."""
@@ -144,6 +145,7 @@ class ActionModule(ClusterAction):
         if not result["chips"] or worst(counted) in BAD:
             return []
         timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
+        self._remove_left(params, [manifest])  # another run may have waited for the same diagnosis
         try:
             with Interruptible() as clock:
                 cluster = kube_retry.RetryingCluster(self._connected(params), Display().warning, clock)
