@@ -315,8 +315,8 @@ report:
           type: dict
         approval_for:
           description:
-            - What an approval of the node's reboot is for, the value of the annotation C(npuops.ascend/approval-for): the version of
-              the driver, or C(recovery-) with the time since when the node is wedged. V(none) if neither is known.
+            - What an approval of the node's reboot is for, as the annotation C(npuops.ascend/approval-for) has it, which is the
+              version of the driver, or C(recovery-) with the time since when the node is wedged. V(none) if neither is known.
           type: str
         job:
           description:

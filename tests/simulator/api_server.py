@@ -232,7 +232,9 @@ def _note_owners(before: Object, after: Object, writer: str, now: str) -> None:
 
 
 def _note_annotation(after: Object, name: str, writer: str, now: str) -> None:
-    owned = [(entry, entry["fieldsV1"]["f:metadata"]["f:annotations"]) for entry in _entries(after) if "f:metadata" in entry["fieldsV1"]]
+    owned = [
+        (entry, entry["fieldsV1"]["f:metadata"]["f:annotations"]) for entry in _entries(after) if "f:metadata" in entry["fieldsV1"]
+    ]
     for entry, names in owned:
         names.pop("f:" + name, None)
         if not names:

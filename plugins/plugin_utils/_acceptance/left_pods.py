@@ -1,8 +1,8 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The user's own pods that another run of accept has on a node: they use the NPUs, so nothing could be tested. Those of a run that may
-be alive are waited for; what a killed run left is removed."""
+"""The user's own pods that another run of accept has on a node: they use the NPUs, so nothing could be tested. Those of a run that
+may be alive are waited for; what a killed run left is removed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
-
 # Seconds after which a pod without a time limit is one that a killed run left.
 _UNLIMITED = 600
 
@@ -25,8 +24,8 @@ def remove(
 ) -> None:
     """Remove those of the ``manifests`` from the node ``name``. Raises NpuError if the API server does not respond.
 
-    Not from a node in maintenance, whose own smoke pod it would be; and none that runs before its time is over: ``timeout`` seconds,
-    0 = any number. ``clock``: of the API server.
+    Not from a node in maintenance, whose own smoke pod it would be; and none that runs before its time is over, ``timeout`` seconds
+    (0 = any number). ``clock``: of the API server.
     """
     node = cluster.get("/api/v1/nodes/" + name)
     if node is None or kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):

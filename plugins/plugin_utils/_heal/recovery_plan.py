@@ -251,9 +251,7 @@ def _judge_wedged(
     if why:
         return maintenance_outcome.TOO_SOON, why
     if not auto:
-        _given, why = approval.given(
-            node, now, approval_max_age, guards.approval_not_before(node), guards.approval_purpose(node)
-        )
+        _given, why = approval.given(node, now, approval_max_age, guards.approval_not_before(node), guards.approval_purpose(node))
         if why is not None:
             return maintenance_outcome.AWAITING, why[:1].upper() + why[1:]
     return RECOVER, None

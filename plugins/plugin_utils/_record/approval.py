@@ -52,9 +52,9 @@ def given(
         again = "kubectl annotate node %s %s- && %s" % (name, ANNOTATION_APPROVE, command([name], purpose))
         return None, "its approval of %s is older than %d s: approve it again: %s" % (when, max_age, again)
     if not_before is not None and (asked is None or asked != purpose):
-        why = _too_old(node, not_before)
-        if why:
-            return None, "%s: approve it again: %s" % (why, command([name], purpose))
+        doubt = _too_old(node, not_before)
+        if doubt:
+            return None, "%s: approve it again: %s" % (doubt, command([name], purpose))
     who = {"manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}
     return dict(who, time=when, **{"for": asked or purpose}), None
 
@@ -124,7 +124,8 @@ def given_for(record: Record) -> str | None:
 def ask_for(node: Object, version: str | None) -> LabelChanges:
     """The annotations to write, as a merge patch of them, so that an approval is one for this version: what was approved when
     another one was asked for is not approved any more. An approval of the node's recovery stays until that has used it."""
-    approved, asked = ANNOTATION_APPROVE in kube_client.annotations(node), asked_for(node)
+    approved = ANNOTATION_APPROVE in kube_client.annotations(node)
+    asked = asked_for(node)
     if not version or asked == version or (approved and asked and asked == recovery_of(node)):
         return {}
     changes: LabelChanges = {ANNOTATION_APPROVAL_FOR: version}

@@ -117,7 +117,9 @@ def test_an_approval_counts_from_the_wedge_on(given, old, expected):
         assert verdict(item, auto=False, guards={"old_approvals": old})[0] == expected, clock
 
 
-@pytest.mark.parametrize("fields", [[annotation_of("kubectl", APPROVE, NOW - 3600)], [annotation_of("npu-node-agent", WEDGED, NOW - 60)]])
+@pytest.mark.parametrize(
+    "fields", [[annotation_of("kubectl", APPROVE, NOW - 3600)], [annotation_of("npu-node-agent", WEDGED, NOW - 60)]]
+)
 def test_an_approval_that_is_not_known_to_be_for_the_wedge_does_not_count(fields):
     assert verdict(node(wedged=wedge(since=7200), approve="true", fields=fields), auto=False)[0] == "awaiting-approval"
 
@@ -127,7 +129,9 @@ def test_the_time_of_an_approval_is_not_that_of_what_its_program_set_later():
     fields = [annotation_of("kubectl-annotate", APPROVE, NOW - 30), annotation_of("npu-node-agent", WEDGED, NOW - 60)]
     fields[0]["fieldsV1"]["f:metadata"]["f:annotations"]["f:example.com/note"] = {}
     found, why = verdict(node(wedged=wedge(), approve="true", fields=fields), auto=False)
-    assert found == "awaiting-approval" and "because kubectl-annotate has also set example.com/note: approve it again: kubectl " in why
+    assert (
+        found == "awaiting-approval" and "because kubectl-annotate has also set example.com/note: approve it again: kubectl " in why
+    )
     # What the advice sets.
     purpose = re.search(r"approval-for=(\S+) --overwrite", why)[1]
     assert verdict(node(wedged=wedge(), approve="true", asked=purpose, fields=fields), auto=False)[0] == "recover"
@@ -150,7 +154,9 @@ def test_a_wedge_that_a_person_wrote_is_approved_like_any_other():
     assert found == "awaiting-approval" and "has also set npuops.ascend/wedged" in why
     purpose = re.search(r"approval-for=(recovery-[0-9a-f]{12}) --overwrite", why)[1]
     assert verdict(node(wedged="chip 3 is slow", approve="true", asked=purpose, fields=fields), auto=False)[0] == "recover"
-    assert verdict(node(wedged="chip 4 is slow", approve="true", asked=purpose, fields=fields), auto=False)[0] == "awaiting-approval"
+    assert (
+        verdict(node(wedged="chip 4 is slow", approve="true", asked=purpose, fields=fields), auto=False)[0] == "awaiting-approval"
+    )
 
 
 def test_a_wedge_by_hand_is_dated_by_who_wrote_it():

@@ -183,7 +183,9 @@ def test_an_approval_belongs_to_the_version_it_was_given_for():
     bench, version = Bench(annotations={APPROVE: "true", APPROVAL_FOR: "1.2.3"}), TARGET["version"]
     outcome = bench.run(auto=False)
     assert outcome["outcome"] == "awaiting-approval"
-    assert any(f"Its approval was given for the driver 1.2.3, not for the driver {version}: kubectl" in text for _step, text in bench.said)
+    assert any(
+        f"Its approval was given for the driver 1.2.3, not for the driver {version}: kubectl" in text for _step, text in bench.said
+    )
     # It does not count for the next run either, which finds the right version there.
     assert bench.annotations[APPROVAL_FOR] == version and APPROVE not in bench.annotations
     assert bench.run(run="run-2", auto=False)["outcome"] == "awaiting-approval"

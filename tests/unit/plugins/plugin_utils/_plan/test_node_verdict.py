@@ -284,7 +284,9 @@ def test_an_approval_for_another_version():
     plan = make([host()], nodes_of("a", annotations=given), auto=False)
     (entry,) = plan.entries
     assert entry.verdict == "awaiting-approval"
-    assert entry.reasons[0].startswith(f"its approval was given for the driver 25.5.3, not for the driver {NEW}: kubectl annotate node a ")
+    assert entry.reasons[0].startswith(
+        f"its approval was given for the driver 25.5.3, not for the driver {NEW}: kubectl annotate node a "
+    )
     assert f"npuops.ascend/approval-for={NEW} --overwrite" in entry.reasons[0]
     assert plan.due_versions == {"a": NEW}
     given["npuops.ascend/approval-for"] = NEW
