@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The rulebooks name an alert, a playbook and variables that exist."""
+"""The rulebooks name alerts, playbooks and variables that exist."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ import yaml
 
 CHECKOUT = os.path.abspath(os.path.join(os.path.dirname(__file__), *[os.pardir] * 3))
 RULEBOOKS = sorted(os.listdir(os.path.join(CHECKOUT, "extensions", "eda", "rulebooks")))
-ACTIONS = {"heal.yml": "run_playbook", "heal_awx.yml": "run_job_template"}
+ACTIONS = {"heal.yml": "run_playbook", "heal_awx.yml": "run_job_template", "join.yml": "run_playbook"}
+GUIDES = {"heal.yml": "heal-eda.md", "heal_awx.yml": "heal-eda.md", "join.yml": "join.md"}
+# Those that an alert starts.
+ALERTED = ["heal.yml", "heal_awx.yml"]
 
 
 def text(*path):
@@ -21,11 +24,15 @@ def text(*path):
         return stream.read()
 
 
-@pytest.fixture(params=RULEBOOKS)
+def ruleset_of(name):
+    (ruleset,) = yaml.safe_load(text("extensions", "eda", "rulebooks", name))
+    return ruleset
+
+
+@pytest.fixture(params=ALERTED)
 def rulebook(request):
     """(file name, its only ruleset)."""
-    (ruleset,) = yaml.safe_load(text("extensions", "eda", "rulebooks", request.param))
-    return request.param, ruleset
+    return request.param, ruleset_of(request.param)
 
 
 def alerts():
@@ -80,9 +87,19 @@ def test_no_run_is_limited_to_the_host_of_a_message(rulebook):
     assert source["ansible.eda.alertmanager"]["data_host_path"] == ""
 
 
+def test_nodes_that_have_joined_are_looked_for_one_run_at_a_time():
+    """The playbook looks at the whole cluster, and the next tick may come while a node is set up."""
+    ruleset = ruleset_of("join.yml")
+    assert ruleset["execution_strategy"] == "sequential"
+    (source,), (rule,) = ruleset["sources"], ruleset["rules"]
+    assert source["ansible.eda.tick"] == {"delay": "{{ npu_eda_join_interval | default(300) }}"}
+    assert rule["action"] == {"run_playbook": {"name": "npuops.ascend.join"}}
+    assert os.path.exists(os.path.join(CHECKOUT, "playbooks", "join.yml"))
+
+
 def test_the_guide_names_every_variable_and_rulebook():
-    guide = text("docs", "heal-eda.md")
     for name in RULEBOOKS:
+        guide = text("docs", GUIDES[name])
         assert "npuops.ascend." + name[: -len(".yml")] in guide
         for variable in re.findall(r"npu_eda_\w+", text("extensions", "eda", "rulebooks", name)):
             assert variable in guide
