@@ -106,12 +106,11 @@ class ActionModule(HostsAction):
             shared,
             hot_reset,
             lambda names: npu_users_by_node.on_nodes(cluster, names, drivers),
+            adopting=params["adopting"],
         )
         problem = preflight_report.report(verdicts, reasons)
         if problem:
             raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
-        if params["adopting"]:
-            node_checks.hold_back(verdicts, nodes)
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.READY],

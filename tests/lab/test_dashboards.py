@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from support import dashboards
-from support.lab.monitoring import RULES, monitoring
+from support.lab.monitoring import RULES, monitoring, of_nodes
 from support.patience import PATIENCE
 
 NAMESPACE, NODE = "npu-operator", "npu-a"
@@ -36,7 +36,7 @@ def status_file(tmp_path_factory) -> pathlib.Path:
 def prometheus(lab, quick_agents, status_file):
     lab.fault(NODE, "clear")
     with monitoring(lab, NAMESPACE) as made:
-        made.serve("kube-state-metrics", of_nodes(lab.api.get("/api/v1/nodes")["items"]))
+        made.serve("kube-state-metrics", of_nodes(in_a_rollout(lab.api.get("/api/v1/nodes")["items"])))
         lab.playbook("status", npu_status_file=str(status_file.with_suffix(".json")), npu_status_metrics_file=str(status_file))
         made.serve("control-machine", status_file.read_text(encoding="utf-8"))
         yield made
@@ -58,29 +58,17 @@ def recovered(lab, prometheus, status_file):
     prometheus.serve("control-machine", status_file.read_text(encoding="utf-8") + failed)
 
 
-def of_nodes(nodes) -> str:
-    """The lab's Nodes as kube-state-metrics shows them; one of them as a rollout would have it."""
-    lines = []
+def in_a_rollout(nodes):
+    """The lab's Nodes, one of them as a rollout would have it."""
     for node in nodes:
-        name, labels, conditions = node["metadata"]["name"], dict(node["metadata"]["labels"]), list(node["status"]["conditions"])
+        name, conditions = node["metadata"]["name"], node["status"]["conditions"]
         if name == "npu-b":
-            labels[STATE] = "drain-required"
+            node["metadata"]["labels"][STATE] = "drain-required"
             conditions += [{"type": kind, "status": "True"} for kind in ("MaintenanceInProgress", "DrainInProgress")]
         if name == NODE:
-            conditions = [one for one in conditions if one["type"] != "npuops.ascend/ChipsHealthy"]
+            conditions[:] = [one for one in conditions if one["type"] != "npuops.ascend/ChipsHealthy"]
             conditions.append({"type": "npuops.ascend/ChipsHealthy", "status": "False"})
-        shown = "".join(f',label_{clean(key)}="{value}"' for key, value in labels.items() if key.startswith("npu."))
-        lines.append(f'kube_node_labels{{node="{name}"{shown}}} 1')
-        lines.append(f'kube_node_spec_unschedulable{{node="{name}"}} {int(bool(node["spec"].get("unschedulable")))}')
-        for one in conditions:
-            for status in ("True", "False", "Unknown"):
-                told = f'node="{name}",condition="{one["type"]}",status="{status.lower()}"'
-                lines.append(f"kube_node_status_condition{{{told}}} {int(one['status'] == status)}")
-    return "\n".join(lines) + "\n"
-
-
-def clean(key: str) -> str:
-    return "".join(letter if letter.isalnum() else "_" for letter in key)
+    return nodes
 
 
 def test_a_sick_chip_reaches_a_person_and_its_end_does_too(lab, prometheus):

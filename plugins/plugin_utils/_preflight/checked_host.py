@@ -18,6 +18,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import hos
 # Values of npu_driver_source.
 IMAGE, PACKAGE, PREINSTALLED = "image", "package", "preinstalled"
 
+# CheckedHost.components of a node that adoption moves: until then, nothing that its pods and its device plugin rely on is changed.
+HELD = "held"
+
 _HOST_ARCH = {"aarch64": "huawei-arm", "x86_64": "huawei-x86"}
 
 

@@ -37,6 +37,7 @@ def judge(
     hot_reset: str = "disabled",
     npu_users: vnpu_checks.Users = lambda _names: {},
     look: driver_package.Look = driver_package.look,
+    adopting: bool = False,
 ) -> list[CheckedHost]:
     """What install makes of the hosts: a list of CheckedHost, one per host, in their order.
 
@@ -45,12 +46,14 @@ def judge(
     device plugin's that exist already; ``version_line``: of the device plugin that is to be deployed, or None;
     ``share_count``: how often that is to offer each chip; ``hot_reset``: whether it is to reset faulty ones; ``npu_users``: called
     with names of nodes, returns the pods that use their NPUs; ``look``: called with (source of a package, config), returns its
-    contents, raises NpuError.
+    contents, raises NpuError; ``adopting``: whether nodes with the device plugin of others move to ours after this.
     """
     answers = driver_image.Answers(resolve, look)
     verdicts = inspect(hosts, nodes, answers, version_line)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
     driver_path.check_deployed(candidates, nodes, daemonsets)
+    if adopting:
+        node_checks.hold_back(candidates, nodes)
     for verdict in candidates:
         node_checks.check_gate(verdict, nodes)
         host_checks.check_chips(verdict)

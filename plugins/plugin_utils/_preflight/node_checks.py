@@ -16,7 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import identity as node_identity
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import HELD, CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
@@ -85,7 +85,8 @@ def check_gate(verdict: CheckedHost, nodes: Mapping[str, Object]) -> None:
         verdict.reasons.append(exc.message)
         return
     node = nodes.get(verdict.node_name)
-    if node is not None and acceptance_gate.closing(node, wanted):
+    # A node that is held back serves with the components of others.
+    if node is not None and verdict.components != HELD and acceptance_gate.closing(node, wanted):
         verdict.gate = wanted
 
 
@@ -97,9 +98,7 @@ def hold_back(verdicts: Iterable[CheckedHost], nodes: Mapping[str, Object]) -> N
             continue
         has_ours = kube_client.labels(node).get(kube_client.LABEL_COMPONENTS) == "enabled"
         if not has_ours or mindcluster_foreign.ANNOTATION_ADOPTION in kube_client.annotations(node):
-            verdict.components = "held"
-            # It serves with the components of others.
-            verdict.gate = 0
+            verdict.components = HELD
 
 
 def _check_versions(verdict: CheckedHost, info: Mapping[str, Any]) -> None:

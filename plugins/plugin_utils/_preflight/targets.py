@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import distrib
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import HELD
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import READY
 
 
@@ -99,7 +100,7 @@ def _labels(verdict: dict[str, Any], validated: Mapping[str, Any] | None) -> dic
         "node-role.kubernetes.io/worker": "worker",
         "host-arch": verdict["host_arch"],
     }
-    if verdict["components"] == "held":
+    if verdict["components"] == HELD:
         wanted[kube_client.LABEL_COMPONENTS] = None
     labels: dict[str, str | None] = {key: value for key, value in wanted.items() if value is not None}
     if validated is not None:

@@ -11,7 +11,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import wanted_vnpus
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import HELD, CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import vnpu_pause
 
 # The pods that use the NPUs of nodes, by node.
@@ -34,7 +34,8 @@ def look(verdict: CheckedHost, node: Object | None) -> None:
         return
     if verdict.components != "enabled":
         if wanted.changed:
-            verdict.notes.append("its virtual NPUs would change: %s" % wanted.way)
+            when = "change with the first install after the adoption" if verdict.components == HELD else "would change"
+            verdict.notes.append("its virtual NPUs %s: %s" % (when, wanted.way))
         return
     verdict.vnpus = wanted
     if goes_on:

@@ -52,15 +52,26 @@ _UNITS = {
 
 
 class Monitoring:
-    def __init__(self, lab: Lab) -> None:
-        self._lab = lab
+    def __init__(self, lab: Lab, namespace: str) -> None:
+        self._lab, self._namespace = lab, namespace
 
     def query(self, expression: str) -> list[dict[str, Any]]:
         """What Prometheus answers now."""
-        answer = self._lab.ssh(HOST, f"curl -sS 'http://127.0.0.1:9090/api/v1/query?query={urllib.parse.quote(expression)}'").stdout
-        told = json.loads(answer)
-        assert told["status"] == "success", (expression, told)
+        return self._ask("query", query=expression)
+
+    def query_range(self, expression: str, begin: float, end: float, step: float) -> list[dict[str, Any]]:
+        """What Prometheus answers for each ``step`` seconds between two times, seconds since 1970."""
+        return self._ask("query_range", query=expression, start=begin, end=end, step=step)
+
+    def _ask(self, what: str, **parameters: str | float) -> list[dict[str, Any]]:
+        address = f"http://127.0.0.1:9090/api/v1/{what}?{urllib.parse.urlencode(parameters)}"
+        told = json.loads(self._lab.ssh(HOST, f"curl -sS {shlex.quote(address)}").stdout)
+        assert told["status"] == "success", (parameters, told)
         return told["data"]["result"]
+
+    def look_for_pods(self) -> None:
+        """Scrape the agents and exporters that there are now; a reboot gives them other addresses."""
+        self._write("targets.json", json.dumps(_targets(self._lab, self._namespace)))
 
     def notices(self) -> list[dict[str, Any]]:
         """The alerts of all notifications so far."""
@@ -70,6 +81,9 @@ class Monitoring:
     def serve(self, name: str, text: str) -> None:
         """Have these metrics scraped, too. ``name``: one of SERVED."""
         assert name in SERVED
+        self._write(name, text)
+
+    def _write(self, name: str, text: str) -> None:
         self._lab.ssh(HOST, f"printf %s {shlex.quote(text)} >{PLACE}/.new && mv {PLACE}/.new {PLACE}/{name}")
 
 
@@ -79,10 +93,13 @@ def monitoring(lab: Lab, namespace: str) -> Iterator[Monitoring]:
         _stop(lab)
         lab.ssh(HOST, f"mkdir -p {PLACE}")
         with tempfile.TemporaryDirectory() as directory:
-            for name, text in _files(lab, namespace).items():
+            for name, text in _files().items():
                 file = pathlib.Path(directory, name)
                 file.write_text(text, encoding="utf-8")
                 lab.copy(file, HOST, f"{PLACE}/{name}")
+        assert len(_targets(lab, namespace)) >= 6
+        made = Monitoring(lab, namespace)
+        made.look_for_pods()
         for package in ("prometheus", "prometheus-alertmanager"):
             lab.copy(debian.file(package, f"usr/bin/{package}"), HOST, f"{PLACE}/{package}")
         lab.ssh(HOST, f"mkdir -p {TEMPLATES}")
@@ -90,7 +107,6 @@ def monitoring(lab: Lab, namespace: str) -> Iterator[Monitoring]:
             lab.copy(debian.file("prometheus-alertmanager", f"{TEMPLATES[1:]}/{name}"), HOST, TEMPLATES)
         for unit, command in _UNITS.items():
             lab.ssh(HOST, f"systemd-run --collect --unit=lab-{unit} {command}")
-        made = Monitoring(lab)
         ready = "curl -sSf http://127.0.0.1:9090/-/ready && curl -sSf http://127.0.0.1:9093/-/ready"
         lab.wait_for(lambda: lab.ssh(HOST, ready, check=False).returncode == 0, PATIENCE, "Prometheus and Alertmanager are ready")
         yield made
@@ -103,13 +119,16 @@ def _stop(lab: Lab) -> None:
     lab.ssh(HOST, f"systemctl stop {units} 2>/dev/null; rm -rf {PLACE} {TEMPLATES.rpartition('/')[0]}")
 
 
-def _files(lab: Lab, namespace: str) -> dict[str, str]:
+def _targets(lab: Lab, namespace: str) -> list[dict[str, Any]]:
     targets = []
     for pod in lab.pods(namespace):
         port = {"npu-node-agent": 9461, "npu-exporter": 8082}.get(_component(pod))
         if port and pod["status"].get("podIP") and "deletionTimestamp" not in pod["metadata"]:
             targets.append({"targets": [f"{pod['status']['podIP']}:{port}"], "labels": {"node": pod["spec"]["nodeName"]}})
-    assert len(targets) >= 6, targets
+    return targets
+
+
+def _files() -> dict[str, str]:
     # Tests do not wait for minutes. The recorded times, in which each sample stands for a minute, are too long because of that.
     rules = re.sub(r"interval: \d+m", "interval: 2s", re.sub(r"for: \d+m", "for: 1s", RULES.read_text(encoding="utf-8")))
     prometheus = {
@@ -117,7 +136,7 @@ def _files(lab: Lab, namespace: str) -> dict[str, str]:
         "rule_files": [f"{PLACE}/alerts.yml"],
         "alerting": {"alertmanagers": [{"static_configs": [{"targets": ["127.0.0.1:9093"]}]}]},
         "scrape_configs": [
-            {"job_name": "npu", "static_configs": targets},
+            {"job_name": "npu", "file_sd_configs": [{"files": [f"{PLACE}/targets.json"]}]},
             *(
                 {"job_name": name, "metrics_path": f"/{name}", "static_configs": [{"targets": ["127.0.0.1:9990"]}]}
                 for name in SERVED
@@ -134,6 +153,25 @@ def _files(lab: Lab, namespace: str) -> dict[str, str]:
         "prometheus.yml": yaml.safe_dump(prometheus),
         "alertmanager.yml": yaml.safe_dump(alertmanager),
     }
+
+
+def of_nodes(nodes: list[dict[str, Any]]) -> str:
+    """These Nodes as kube-state-metrics shows them."""
+    lines = []
+    for node in nodes:
+        name, labels = node["metadata"]["name"], node["metadata"]["labels"]
+        shown = "".join(f',label_{_clean(key)}="{value}"' for key, value in labels.items() if key.startswith("npu."))
+        lines.append(f'kube_node_labels{{node="{name}"{shown}}} 1')
+        lines.append(f'kube_node_spec_unschedulable{{node="{name}"}} {int(bool(node["spec"].get("unschedulable")))}')
+        for one in node["status"]["conditions"]:
+            for status in ("True", "False", "Unknown"):
+                told = f'node="{name}",condition="{one["type"]}",status="{status.lower()}"'
+                lines.append(f"kube_node_status_condition{{{told}}} {int(one['status'] == status)}")
+    return "\n".join(lines) + "\n"
+
+
+def _clean(key: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in key)
 
 
 def _component(pod: dict[str, Any]) -> str:

@@ -124,8 +124,7 @@ def test_only_new_nodes_wait_to_be_accepted():
 
 def test_nodes_that_serve_with_the_components_of_others_do_not_wait():
     nodes = cluster_nodes("a")
-    (verdict,) = judge([host("a", install_gate=1)], nodes)
-    node_checks.hold_back([verdict], nodes)
+    (verdict,) = judge([host("a", install_gate=1)], nodes, adopting=True)
     assert verdict.result()["gate"] == 0 and "wait" not in verdict.line()
 
 

@@ -58,6 +58,21 @@ def test_a_first_install_divides_the_chips_and_takes_nothing_out_of_service():
     ]
 
 
+def test_chips_are_not_divided_while_the_device_plugin_of_others_offers_them():
+    """An adoption runs install first, and moves the nodes after that; nothing of their pods may be touched."""
+
+    def pods(names):
+        raise AssertionError(names)
+
+    result = asked(ONE, fact=plan(), adopting=True, npu_users=pods)
+    assert (result["components"], result["vnpu_layout"], result["vnpu_pause"], result["offers"]) == ("held", None, False, {DUO: 4})
+    assert result["notes"] == [
+        "its virtual NPUs change with the first install after the adoption: 1 vir04 on chip 1 instead of whole chips"
+    ]
+    moved = {"labels": SERVES}
+    assert asked(ONE, fact=plan(), node=moved, adopting=True)["vnpu_pause"], "a node that has ours already"
+
+
 def test_a_node_in_service_leaves_it_meanwhile():
     result = asked(ONE, fact=plan(), node={"labels": SERVES})
     assert result["vnpu_pause"] and result["offers"] == {DUO: 3, DUO + "-4c": 1}
