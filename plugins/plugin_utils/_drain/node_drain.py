@@ -253,7 +253,7 @@ class _Attempt:
         self._refusals += 1
         asked = getattr(exc, "retry_after", None)
         own = min(_RETRY_SECONDS * self._refusals, _RETRY_MAX_SECONDS)
-        self.not_before = now + (own if asked is None else asked)
+        self.not_before = now + (own if asked is None else min(asked, _RETRY_MAX_SECONDS))
 
 
 def _next(pods: Sequence[Pod]) -> list[Pod]:

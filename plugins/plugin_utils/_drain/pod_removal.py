@@ -38,7 +38,7 @@ class PodRemoval:
             return self._gone()
         except kube_client.Failing as exc:
             self.why = "cannot be removed: " + exc.message
-        except kube_client.Refused as exc:
+        except (kube_client.Refused, kube_client.Forbidden) as exc:
             self.why = "cannot be removed: " + exc.message
             return True
         return False

@@ -61,6 +61,11 @@ else:
                 raise error
             return super().increment(method, url, response, error, **more)
 
+        def get_retry_after(self, response: Any) -> float | None:
+            """urllib3 would wait as long as the server or a proxy asks, hours perhaps, without a word."""
+            asked = super().get_retry_after(response)
+            return None if asked is None else min(asked, _MOST_RETRY_AFTER)
+
 
 # Contract (names people use with kubectl).
 LABEL_PRESENT = "openfuyao.com/npu.present"
@@ -78,6 +83,7 @@ FIELD_MANAGER = "npuops.ascend"
 
 PAGE = 500
 _ANSWER_SECONDS = 30
+_MOST_RETRY_AFTER = 5  # seconds
 # Of a watch, and of the beginning of its answer: a proxy between may hold it back until all of it has come.
 _WATCH_SECONDS, _OPEN_SECONDS = 300, 5
 _LONGEST_MESSAGE = 1000
@@ -90,6 +96,10 @@ _FORBIDDEN = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "([^"]*)"
 
 class Refused(NpuError):
     """The server answered, and what it says is about this request: not the credentials, rights or connection."""
+
+
+class Forbidden(NpuError):
+    """The user lacks the permission ``details["missing"]``: {verb, resource, group, namespace}."""
 
 
 class Unreachable(NpuError):
@@ -204,7 +214,7 @@ class Cluster:
         self._discovery = client
         self._client = client.client
         # A connection that the server has closed meanwhile is still reopened at once.
-        self._pool().retries = _Retries(3)
+        self._pool().retries = _Retries(3, raise_on_status=False)
 
     def _pool(self) -> Any:
         """urllib3's connections to the API server."""
@@ -239,7 +249,7 @@ class Cluster:
         except HTTPError as exc:
             raise _unreachable(self.address, exc)
         self.clock.heard(answer.headers.get("Date"), self.clock.monotonic() - sent)
-        return content if text else json.loads(content)
+        return content if text else _decoded(self.address, content)
 
     def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
         """A watch of the objects at ``path`` for changes after the resource ``version``; None if its connection has no socket.
@@ -394,6 +404,19 @@ def _deadline(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+def _decoded(address: str, content: str) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError:
+        where = "The Kubernetes API%s" % (" at " + address if address else "")
+        raise Unreachable(
+            "%s answered what is no JSON. Check the server address in the kubeconfig, and the proxy or load balancer before it."
+            % where
+        )
+    except RecursionError:
+        raise Refused("The answer of the Kubernetes API is nested too deeply to be read.")
+
+
 def _unreachable(address: str, exc: HTTPError) -> Unreachable:
     pool = getattr(exc, "pool", None)
     address = address or ("%s:%s" % (pool.host, pool.port) if pool is not None else "")
@@ -418,7 +441,7 @@ def _refused(address: str, exc: ApiException) -> NpuError:
             ending = "NamespaceTerminating" in _causes(exc, "reason") or "because it is being terminated" in message
             return (NamespaceTerminating if ending else Refused)("%s refuses: %s" % (where, message))
         verb, resource, group, namespace = hint.groups()
-        return NpuError(
+        return Forbidden(
             "%s refuses: %s. Allow %s to this user, or use other credentials."
             % (where, message.rstrip("."), describe_permission(verb, resource, group, namespace)),
             missing={"verb": verb, "resource": resource, "group": group, "namespace": namespace},

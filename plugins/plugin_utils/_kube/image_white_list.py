@@ -80,11 +80,12 @@ def _definition(cluster: AnyCluster) -> Object | None:
 
 
 def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for entry in value.values():
-            yield from _strings(entry)
-    elif isinstance(value, list):
-        for entry in value:
-            yield from _strings(entry)
-    elif isinstance(value, str):
-        yield value
+    waiting = [value]  # not by recursion: an object may be nested as deeply as its author wants
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+        elif isinstance(one, str):
+            yield one

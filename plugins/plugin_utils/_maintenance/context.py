@@ -492,7 +492,7 @@ class Work:
         text = "to=%s: %s" % (version, approval.command([self.request.node], version))
         try:
             approval_event.ask(self.cluster.retrying_outages_only, self.log.node, self.request.reason, text, self.log.now())
-        except kube_client.Refused as exc:
+        except (kube_client.Refused, kube_client.Forbidden) as exc:
             self.say("no Event asks for the approval: %s" % exc.message)
 
 

@@ -48,7 +48,7 @@ def read(cluster: AnyCluster, nodes: Mapping[str, Object]) -> dict[str, list[str
 def _data(cluster: AnyCluster, path: str) -> dict[str, Any]:
     try:
         found = cluster.get(path)
-    except kube_client.Refused:
+    except (kube_client.Refused, kube_client.Forbidden):
         return {}
     data = (found or {}).get("data")
     return data if isinstance(data, dict) else {}

@@ -43,7 +43,7 @@ def read(cluster: AnyCluster, nodes: Mapping[str, Object]) -> dict[str, list[str
             continue
         try:
             pods = cluster.list("/api/v1/pods", field_selector="spec.nodeName=" + name)
-        except kube_client.Refused:
+        except (kube_client.Refused, kube_client.Forbidden):
             return found
         told = told_by(pods)
         if told:

@@ -108,6 +108,7 @@ class Parking:
         """``cluster``: _kube.retry.RetryingCluster; ``now``: seconds since 1970."""
         self._cluster, self._run, self._now, self.dry = cluster.retrying_outages_only, run, now, dry
         self._tried: dict[str, dict[str, Any]] = {}
+        self._told: set[str] = set()  # Jobs whose controller has been told to resume them
         self.outcome = Outcome()
 
     def park(self, workloads: Sequence[Workload]) -> None:
@@ -213,10 +214,13 @@ class Parking:
             self.outcome.leave(workload, "it has ended: its phase is %s" % workload.phase)
             return
         entry = {"object": workload.label, "was": mark.was}
-        first = workload.path not in self._tried
         self._tried[workload.path] = entry
         if not self.dry:
-            now = volcano_jobs.resume(self._cluster, workload, first)
+            # Once: the controller counts each as a restart. What failed has to be sent again.
+            if workload.path not in self._told:
+                volcano_jobs.tell_to_resume(self._cluster, workload)
+                self._told.add(workload.path)
+            now = volcano_jobs.resumed(self._cluster, workload)
             if now is None:
                 return
             workload = now

@@ -39,17 +39,19 @@ def abort(cluster: RetryingCluster, workload: Workload) -> None:
     _send(cluster, workload, _ABORT)
 
 
-def resume(cluster: RetryingCluster, workload: Workload, send: bool) -> Workload | None:
-    """The Job as it is when the controller has resumed it; None when it is gone. ``send``: whether to tell the controller, which
-    is done once: it counts each resume as a restart. Raises Failing when it does not happen soon."""
-    if send:
-        # The order of two that wait is not certain.
-        _withdraw(cluster, workload, _ABORT)
-        try:
-            _send(cluster, workload, RESUME)
-        except NoCommands:
-            if workload.stopped:
-                raise  # otherwise nothing was ever aborted
+def tell_to_resume(cluster: RetryingCluster, workload: Workload) -> None:
+    """Tell the controller to start the pods of the Job again. It counts each time as a restart."""
+    # The order of two that wait is not certain.
+    _withdraw(cluster, workload, _ABORT)
+    try:
+        _send(cluster, workload, RESUME)
+    except NoCommands:
+        if workload.stopped:
+            raise  # otherwise nothing was ever aborted
+
+
+def resumed(cluster: RetryingCluster, workload: Workload) -> Workload | None:
+    """The Job as it is when the controller has resumed it; None when it was deleted. Raises Failing when it does not happen soon."""
     for look in range(_LOOKS):
         if look:
             cluster.clock.sleep(_PAUSE_SECONDS)

@@ -225,18 +225,19 @@ class _Search:
 
 def _templates(node: Any) -> Iterator[Object]:
     """The pod _templates anywhere in the specification ``node``: dictionaries with ``spec`` and perhaps ``metadata``."""
-    if isinstance(node, list):
-        for entry in node:
-            yield from _templates(entry)
-    elif isinstance(node, dict):
-        inner = node.get("spec")
-        if isinstance(node.get("containers"), list):
-            yield {"spec": node}
-        elif isinstance(inner, dict) and isinstance(inner.get("containers"), list):
-            yield node
-        else:
-            for entry in node.values():
-                yield from _templates(entry)
+    waiting = [node]  # not by recursion: an object may be nested as deeply as its author wants
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, list):
+            waiting += one
+        elif isinstance(one, dict):
+            inner = one.get("spec")
+            if isinstance(one.get("containers"), list):
+                yield {"spec": one}
+            elif isinstance(inner, dict) and isinstance(inner.get("containers"), list):
+                yield one
+            else:
+                waiting += one.values()
 
 
 def _requested(pod_spec: Object) -> set[str]:

@@ -93,6 +93,17 @@ def test_volcano_is_not_at_work(api):
     assert phase(api) == "Running" and api.get("VolcanoJob")["status"]["retryCount"] == 1
 
 
+def test_a_webhook_that_refuses_the_command_for_a_moment(api, monkeypatch):
+    """What was not sent is sent by the next try, within the same run."""
+    volcano_job(api)
+    park(api)
+    api.faults["POST", COMMANDS] = (500, 'failed calling webhook "commands.example.com": connection refused')
+    monkeypatch.setattr(kube_retry.Clock, "sleep", staticmethod(lambda _seconds: api.faults.clear()))
+    result = restore(api)
+    assert names(result["restored"]) == ["Job.batch.volcano.sh train/x"] and result["problem"] is None
+    assert phase(api) == "Running" and api.get("VolcanoJob")["status"]["retryCount"] == 1
+
+
 def test_an_abort_that_still_waits_is_withdrawn(api):
     """Volcano comes back when all is over: it must not abort the Job then."""
     volcano_job(api)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -65,6 +66,33 @@ def test_a_server_that_is_frozen_is_asked_once(api, cluster, monkeypatch, method
     with pytest.raises(kube_client.Unreachable, match="timed out"):
         cluster.request(method, NODES, body={})
     assert api.requests.count((method.upper(), NODES)) == 1
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_wants_to_be_asked_in_an_hour_is_told_of(api, cluster, monkeypatch, status):
+    """The client library would sleep for as long as it asks, without a word, and then call it unreachable."""
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    told = {"kind": "Status", "message": "too many requests", "details": {"retryAfterSeconds": 3600}}
+    monkeypatch.setattr(api, "answer", lambda *_request: (status, told))
+    expected = kube_client.TooManyRequests if status == 429 else kube_client.Unreachable
+    with pytest.raises(expected, match="answered %d: too many requests" % status):
+        cluster.list(NODES)
+    assert slept == [5, 5, 5]
+
+
+@pytest.mark.parametrize("text", ["<html>Sign in</html>", ""])
+def test_an_answer_that_is_no_json_is_told_of(api, cluster, monkeypatch, text):
+    """Of a proxy before the API server, most likely."""
+    monkeypatch.setattr(api, "answer", lambda *_request: (200, text))
+    with pytest.raises(kube_client.Unreachable, match="answered what is no JSON. Check the server address"):
+        cluster.get(NODES + "/a")
+
+
+def test_an_answer_that_is_nested_too_deeply_is_refused(api, cluster, monkeypatch):
+    monkeypatch.setattr(api, "answer", lambda *_request: (200, '{"spec":' * 10**5 + "1" + "}" * 10**5))
+    with pytest.raises(kube_client.Refused, match="nested too deeply"):
+        cluster.get(NODES + "/a")
 
 
 def test_a_kept_connection_that_has_ended_is_no_outage(api, cluster):

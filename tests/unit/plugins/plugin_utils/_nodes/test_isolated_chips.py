@@ -82,7 +82,8 @@ def test_nothing_is_isolated(api, cluster):
 
 def test_an_account_that_may_not_read_them(api, cluster):
     for path in (PLUGINS + "/mindx-dl-deviceinfo-a", CLUSTERDS + "/clusterd-manual-info-cm"):
-        api.faults["GET", path] = (403, 'configmaps is forbidden: User "u" cannot get resource "configmaps"')
+        text = 'configmaps "%s" is forbidden: User "u" cannot get resource "configmaps" in API group "" in the namespace "%s"'
+        api.faults["GET", path] = (403, text % (path.rpartition("/")[2], path.split("/")[4]))
     assert read(cluster, lacking()) == {}
 
 

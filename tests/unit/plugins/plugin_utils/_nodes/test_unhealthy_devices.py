@@ -37,7 +37,7 @@ class Cluster:
     def list(self, path, field_selector):
         self.asked.append((path, field_selector))
         if self.refused:
-            raise kube_client.Refused("forbidden")
+            raise kube_client.Forbidden("forbidden", missing={"verb": "list"})
         return self.pods
 
 
