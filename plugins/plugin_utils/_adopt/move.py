@@ -10,7 +10,8 @@ twice.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import sides
@@ -62,11 +63,12 @@ class Move:
 
     def _batch(self, names: Sequence[str], expected: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
         """{node: why} of those that did not move."""
-        befores, users = {}, {}
+        befores, users, stay = {}, {}, {}
         for name in names:
-            users[name] = self._users(name)
-            befores[name] = self._begin(name, expected.get(name, {}))
-        failed = self._swap(names, befores, self._source, self._target)
+            with _of_one(name, stay):
+                users[name] = self._users(name)
+                befores[name] = self._begin(name, expected.get(name, {}))
+        failed = self._swap([name for name in names if name not in stay], befores, self._source, self._target)
         if failed:
             for name, why in failed.items():
                 self._say("%s: %s; going back to %s" % (name, why, self._source.called))
@@ -76,6 +78,7 @@ class Move:
                     failed[name] = "%s\nIts way back does not work either: %s" % (why, also[name])
                 else:
                     failed[name] = "%s\n%s has %s again" % (why, name, self._source.called)
+        failed.update(stay)
         for name in names:
             if name not in failed:
                 self._say("%s has %s; %s" % (name, self._target.called, self._compared(name, users[name])))
@@ -111,13 +114,17 @@ class Move:
     def _swap(
         self, names: Sequence[str], befores: Mapping[str, Mapping[str, int]], source: Side, target: Side, begin: bool = False
     ) -> dict[str, str]:
+        failed: dict[str, str] = {}
         if begin:
             for name in names:
-                self._write(name, lambda _node: (source.leave, {}))
-        failed = self._wait_until_gone(names, source)
+                with _of_one(name, failed):
+                    self._write(name, lambda _node: (source.leave, {}))
+        failed.update(self._wait_until_gone([name for name in names if name not in failed], source))
+        for name in names:
+            if name not in failed:
+                with _of_one(name, failed):
+                    self._write(name, lambda _node: (target.enter, {}))
         there = [name for name in names if name not in failed]
-        for name in there:
-            self._write(name, lambda _node: (target.enter, {}))
         failed.update(self._wait_until_it_works(there, befores, target))
         for name in there:
             if name not in failed:
@@ -150,7 +157,12 @@ class Move:
         while waiting:
             pods, now = side.pods(self._cluster), self._clock.monotonic()
             for name in list(waiting):
-                node, mine = self._node(name), sides.on_node(pods, name)
+                with _of_one(name, failed):
+                    node = self._node(name)
+                if name in failed:
+                    waiting.remove(name)
+                    continue
+                mine = sides.on_node(pods, name)
                 if not sides.works(mine, side.awaited(node)) or sides.short_of(node, befores[name]):
                     since[name] = float("inf")
                     bad = [pod for pod in mine if not kube_daemonsets.pod_ready(pod)]
@@ -229,6 +241,17 @@ class Move:
         if restarted:
             return "%s; restarted meanwhile: %s" % (text, ", ".join(restarted[:_MOST_NAMED]))
         return text + ", none was restarted"
+
+
+@contextlib.contextmanager
+def _of_one(name: str, failed: dict[str, str]) -> Iterator[None]:
+    """What is wrong with this node must not end the run before the others of its batch have a device plugin again."""
+    try:
+        yield
+    except (kube_client.Unreachable, kube_client.Unauthorized, kube_client.Forbidden):
+        raise  # that is not about the node
+    except NpuError as exc:
+        failed[name] = exc.message
 
 
 def _name(pod: Object) -> str:

@@ -243,6 +243,27 @@ def test_a_maintenance_that_begins_meanwhile_stops_it(api):
     assert is_adopted(api, ["a"]) or mindcluster_foreign.LABEL_ADOPTED not in api.labels("b")
 
 
+@pytest.mark.parametrize("begun", [False, True])
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_node_that_cannot_be_written_keeps_no_other_one_without_components(api, begun, gone):
+    """Of a batch, before its first write or after that: the others have left the previous components already."""
+
+    def look(_second):
+        begins = mindcluster_foreign.ANNOTATION_ADOPTION in api.annotations("c") if "c" in api.objects[NODES] else False
+        if begins if begun else mindcluster_foreign.LABEL_ADOPTED in api.labels("a"):
+            if gone:
+                api.objects[NODES].pop("c", None)
+            else:
+                api.annotations("c")["npuops.ascend/maintenance"] = "{}"
+
+    with pytest.raises(NpuError) as caught:
+        carry_out(api, at_once="100%", then=look)
+    message = caught.value.message
+    assert message.startswith("c: ") and "Nodes that moved before: a, b; not begun: none." in message
+    assert ("not found" if gone else "A maintenance of the node c began in the meantime") in message
+    assert {"a", "b"} <= set(api.running(OURS)) and offers(api)["b"] == "8"
+
+
 def test_a_pod_that_restarts_meanwhile_is_told(api):
     def look(_second):
         api.objects["/api/v1/pods"]["train-a"]["status"]["containerStatuses"] = [{"restartCount": 1}]
