@@ -196,7 +196,7 @@ class SmokePod:
                     if self._cluster.get(self._path) is not None:
                         return None
                     raise
-            except (kube_client.Refused, kube_client.Forbidden) as exc:
+            except kube_client.Refused as exc:
                 again = isinstance(exc, (kube_client.Failing, kube_client.Conflict))
                 if not again or self._clock.monotonic() >= deadline:
                     return "cannot be created: " + exc.message

@@ -243,11 +243,11 @@ class DaemonSet:
     @property
     def complete(self) -> bool:
         desired = self._status.get("desiredNumberScheduled", 0)
-        return (
-            self.observed
-            and self._status.get("updatedNumberScheduled", 0) >= desired
-            and self._status.get("numberAvailable", 0) >= desired
-        )
+        return self.observed and self._all_updated and self._status.get("numberAvailable", 0) >= desired
+
+    @property
+    def _all_updated(self) -> bool:
+        return self._status.get("updatedNumberScheduled", 0) >= self._status.get("desiredNumberScheduled", 0)
 
     def counts(self) -> str:
         return "%d of %d pods are ready, %d are up to date" % (
@@ -260,8 +260,10 @@ class DaemonSet:
         """The pods made from the present template; none before the controller has seen it."""
         if self.object is None or not self.observed:
             return []
-        images = _images(self.object["spec"]["template"])
-        return [pod for pod in self._pods if _images(pod) == images]
+        if self._all_updated:
+            return list(self._pods)
+        generation = (self.object["metadata"].get("annotations") or {}).get(_GENERATION)
+        return [pod for pod in self._pods if (pod["metadata"].get("labels") or {}).get(_POD_GENERATION) == generation]
 
     def pod_on(self, node: str) -> Object | None:
         for pod in self._pods:
@@ -287,6 +289,10 @@ class DaemonSet:
             "desired": self._status.get("desiredNumberScheduled", 0),
             "ready": self.ready,
         }
+
+
+# Of a DaemonSet and its pods. The images do not tell: a webhook may have changed those of the pods.
+_GENERATION, _POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
 
 
 def _images(pod_or_template: Object) -> list[str]:

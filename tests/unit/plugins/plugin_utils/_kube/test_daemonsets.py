@@ -54,23 +54,28 @@ def wait(cluster, clock=None, nodes=(), timeout=5, wanted=WANTED):
     return kube_daemonsets.wait(cluster, wanted, list(nodes), timeout, sleep=clock.sleep, clock=clock)
 
 
-def daemonset(desired=1, ready=1, generation=1, observed=1, **pod_spec):
+def daemonset(desired=1, ready=1, generation=1, observed=1, updated=None, **pod_spec):
     spec = {"containers": [{"image": IMAGE}], "nodeSelector": LABELS}
     spec["volumes"] = [{"name": "device-plugin", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}]
     return {
-        "metadata": {"name": "plugin", "uid": "ds", "generation": generation},
+        "metadata": {
+            "name": "plugin",
+            "uid": "ds",
+            "generation": generation,
+            "annotations": {"deprecated.daemonset.template.generation": "2"},
+        },
         "spec": {"template": {"spec": dict(spec, **pod_spec)}},
         "status": {
             "observedGeneration": observed,
             "desiredNumberScheduled": desired,
-            "updatedNumberScheduled": desired,
+            "updatedNumberScheduled": desired if updated is None else updated,
             "numberReady": ready,
             "numberAvailable": ready,
         },
     }
 
 
-def pod(name="p", on="a", ready=False, image=IMAGE, **status):
+def pod(name="p", on="a", ready=False, image=IMAGE, template=2, **status):
     if ready:
         status["conditions"] = [{"type": "Ready", "status": "True"}]
     return {
@@ -78,6 +83,7 @@ def pod(name="p", on="a", ready=False, image=IMAGE, **status):
             "name": name,
             "namespace": "npu-operator",
             "uid": "uid-" + name,
+            "labels": {"pod-template-generation": str(template)},
             "ownerReferences": [{"uid": "ds"}],
         },
         "spec": {"nodeName": on, "containers": [{"image": image}]},
@@ -221,15 +227,30 @@ def test_a_kubelet_that_is_refused_again_and_again(api, cluster):
 
 def test_an_old_pod_with_a_bad_image_is_not_the_end(api, cluster):
     """The user has corrected the image; the controller has not replaced the pod yet."""
-    api.put(SETS, daemonset(ready=0))
+    api.put(SETS, daemonset(ready=0, updated=0))
     waiting = {"reason": "ImagePullBackOff", "message": "not found"}
-    api.put(PODS, pod(image="bad", containerStatuses=[container(waiting)]))
+    api.put(PODS, pod(image="bad", template=1, containerStatuses=[container(waiting)]))
 
     def then(_second):
         api.put(SETS, daemonset())
         api.put(PODS, pod(ready=True))
 
     wait(cluster, Clock(then))
+
+
+def test_a_webhook_that_changes_the_images_of_pods_does_not_make_them_old(api, cluster):
+    """As those that rewrite registries, or add a container, do."""
+    api.put(SETS, daemonset(desired=2, updated=1))
+    api.put(PODS, pod(ready=True, image="mirror.example/plugin:v7.3.0"))
+    assert "a: DaemonSet" not in failure(cluster)
+    api.put(SETS, daemonset())
+    wait(cluster)
+
+
+def test_a_pod_of_another_template_with_the_same_image_is_old(api, cluster):
+    api.put(SETS, daemonset(updated=0))
+    api.put(PODS, pod(ready=True, template=1))
+    assert "a: DaemonSet npu-operator/plugin: its pod is" in failure(cluster)
 
 
 def test_a_registry_that_is_down_is_waited_for(api, cluster):
