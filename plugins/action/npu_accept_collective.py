@@ -7,10 +7,10 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import acceptance_document, collective_check, publication
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance.collective_nodes import Findings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interruptible import Interruptible
@@ -20,7 +20,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import RetryingCluster
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.record import rfc3339
 
-_display = Display()
 show_lines_at_once()
 
 
@@ -37,12 +36,12 @@ class ActionModule(ClusterAction):
     def _findings(self, params: dict[str, Any], acceptances: list[WaitingAcceptance]) -> Findings:
         with Interruptible() as clock:
             try:
-                cluster = RetryingCluster(self._connected(params), _display.warning, clock)
+                cluster = RetryingCluster(self._connected(params), screen.warn, clock)
             except kube_client.NoCredentials:
                 return {}  # hosts can be accepted before there is a cluster
             except NpuError as exc:
                 return collective_check.not_run(acceptances, exc.message)
-            return collective_check.findings(cluster, acceptances, _display.display, clock)
+            return collective_check.findings(cluster, acceptances, screen.show, clock)
 
     def _completed(self, params: dict[str, Any], acceptance: WaitingAcceptance, findings: Findings) -> dict[str, Any]:
         """One acceptance after its end; a document that cannot be written is not the end of the others."""

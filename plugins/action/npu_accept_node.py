@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible.errors import AnsibleError
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.ascend_dmi import LIMITS, TOOLBOX
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.toolbox_image import LIMIT as PULL_LIMIT
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import BAD, PULLING, UNKNOWN, finding, worst
@@ -28,6 +27,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
     publication,
     smoke_pods,
 )
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import DRIVER_OF_HOST, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.interruptible import Interruptible
@@ -126,7 +126,7 @@ class ActionModule(ClusterAction):
             cluster = self._connected(params) if manifests else None
             if cluster:
                 timeout = valid_settings.settings("npu_upgrade", params["settings"])["smoke_timeout"]
-                left_pods.remove(cluster, params["node"], manifests, timeout, Display().display, cluster.clock)
+                left_pods.remove(cluster, params["node"], manifests, timeout, screen.show, cluster.clock)
 
     def _request(self, params: dict[str, Any]) -> CollectiveRequest:
         """What npu_accept_collective needs to know of this host, besides the document. Raises NpuError."""
@@ -148,12 +148,12 @@ class ActionModule(ClusterAction):
         self._remove_left(params, [manifest])  # another run may have waited for the same diagnosis
         try:
             with Interruptible() as clock:
-                cluster = kube_retry.RetryingCluster(self._connected(params), Display().warning, clock)
+                cluster = kube_retry.RetryingCluster(self._connected(params), screen.warn, clock)
                 node = cluster.get("/api/v1/nodes/" + params["node"])
                 if node is None:
                     return []
-                Display().display("%s: runs smoke pods" % params["node"])
-                return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, Display().display, clock)]
+                screen.show("%s: runs smoke pods" % params["node"])
+                return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, screen.show, clock)]
         except kube_client.NoCredentials:
             return []
         except NpuError as exc:
@@ -211,4 +211,4 @@ class ActionModule(ClusterAction):
                 raise NpuError("the diagnosis has not ended after %d minutes" % ((now - begun) / 60))
             if now - told >= _TELL:
                 told = now
-                Display().display("%s: %s for %d minutes" % (params["node"], doing, (now - begun) / 60))
+                screen.show("%s: %s for %d minutes" % (params["node"], doing, (now - begun) / 60))

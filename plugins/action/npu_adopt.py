@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
@@ -22,7 +22,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry a
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 
-_display = Display()
 show_lines_at_once()
 
 
@@ -41,7 +40,7 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         clock = cluster.clock
         pace = Pace(params["max_unavailable"], params["timeout"])
         found, plan, adoption = self._look(cluster, cluster.nodes(), params, pace, clock)
@@ -62,7 +61,7 @@ class ActionModule(HostsAction):
         if params["act"] and self.check_mode:
             result["changed"] = bool(todo)
         elif params["act"] and found.found:
-            turn = Turn(cluster, params["namespace"], params["state"], _display.display, clock)
+            turn = Turn(cluster, params["namespace"], params["state"], screen.show, clock)
             with turn.taken() as held:
                 # Another run may have moved nodes until now.
                 _found, plan, adoption = self._look(held, cluster.nodes(), params, pace, clock)
@@ -81,7 +80,7 @@ class ActionModule(HostsAction):
         back, namespace = params["state"] == "returned", params["namespace"]
         found = adopt_findings.look(cluster, namespace, params["device_plugin_settings"], back)
         plan = Plan(found, params["hosts"], nodes, cluster.list("/api/v1/pods"), back)
-        return found, plan, Adoption(cluster, found, namespace, params["components"], back, pace, _display.display, clock)
+        return found, plan, Adoption(cluster, found, namespace, params["components"], back, pace, screen.show, clock)
 
 
 def _refusal(conflicts: Sequence[str]) -> NpuError:

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
-
-_display = Display()
 
 
 class ActionModule(HostsAction):
@@ -26,5 +24,5 @@ class ActionModule(HostsAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         return plan(params, cluster.list("/api/v1/nodes"), cluster.clock.now()).result()

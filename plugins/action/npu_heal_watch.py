@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ansible import context
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import recoveries as heal_recoveries
@@ -22,7 +22,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import recor
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
 
 show_lines_at_once()
-_display = Display()
 
 
 class ActionModule(HostsAction):
@@ -49,13 +48,13 @@ class ActionModule(HostsAction):
             return look().result()
 
         def say(line: str) -> None:
-            _display.display("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
+            screen.show("%s  %s" % (maintenance_record.rfc3339(clock.now()), line) if line else "")
 
         with heal_recoveries.Recoveries() as recoveries:
 
             def start(excluded: Sequence[str], label: str) -> heal_recoveries.Recovery:
                 arguments = heal_recoveries.without(excluded, context.CLIARGS.get("subset"))
-                return recoveries.start([*command, *arguments], lambda line: _display.display(label + line))
+                return recoveries.start([*command, *arguments], lambda line: screen.show(label + line))
 
             # What a percentage of the nodes comes to, each run works out, and waits for its slot.
             slots = 0 if isinstance(slots, str) else slots

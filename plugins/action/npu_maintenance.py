@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_layout
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_call import HostPort
@@ -173,14 +173,14 @@ class ActionModule(ClusterAction):
         _PROGRESS.end(params["node"], outcome)
         progress = _PROGRESS.text(params["due"])
         if progress:
-            Display().display(progress)
+            screen.show(progress)
         if outcome == maintenance_outcome.FAILED:
             self._notify(
                 params, notices.failure(params["run"], params["reason"], params["node"], outcome, why or "no reason given")
             )
 
     def _notify(self, params: dict[str, Any], notice: notices.Notice) -> None:
-        webhook.notify(params["notify"], notice, self._cluster_address, Display().warning)
+        webhook.notify(params["notify"], notice, self._cluster_address, screen.warn)
 
     def _smoke_pod(self, node: str, settings: dict[str, Any], clock: Clock) -> MakeSmokePod | None:
         path, timeout = settings["smoke_pod"], settings["smoke_timeout"]
@@ -220,7 +220,7 @@ class _Lines:
 
     def __init__(self, node: str, reason: str, ask: Callable[[str], None]) -> None:
         """``ask(sentence)``: gets the first line of a node that waits for its approval."""
-        self._node, self._display = node, Display()
+        self._node = node
         self._ask: Callable[[str], None] | None = ask
         self._playbook = "heal" if reason == maintenance_record.RECOVERY_REASON else reason
 
@@ -233,4 +233,4 @@ class _Lines:
         minutes, rest = divmod(int(seconds), 60)
         # A label says which step is due. In a line, beside what has happened, it would read as if something were missing.
         shown = step.removesuffix("-required") or "-"
-        self._display.display("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, shown, sentence))
+        screen.show("%s  %02d:%02d  %s  %s" % (self._node, minutes, rest, shown, sentence))

@@ -11,7 +11,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.template import Templar
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import one_line
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_warnings, many_hosts
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_warnings, many_hosts, screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import given, is_empty
 
@@ -42,7 +42,7 @@ class ActionModule(ActionBase):
         calls = list(self._calls(params, task_vars, answers))
         answers.update(self._ask(calls, task_vars, params["timeout"]))
         for warning in host_warnings.take(answers):
-            self._display.warning(warning)
+            screen.warn(warning)
         return dict(result, changed=False, answers=answers)
 
     def _ask(self, calls: list[many_hosts.Call], task_vars: dict[str, Any], timeout: int) -> dict[str, dict[str, Any]]:

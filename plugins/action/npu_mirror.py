@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
@@ -26,7 +26,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.store import Store
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 
-_display = Display()
 show_lines_at_once()
 
 
@@ -75,7 +74,7 @@ class ActionModule(ControllerAction):
         registries = Registries(_access(params))
         source, checksum = _source(params, registries)
         destination = _destination(params, registries)
-        copy = copying.Copy(source, destination, _display.display)
+        copy = copying.Copy(source, destination, screen.show)
         copy.plan()
         if copy.problems and not copy.steps:
             raise NpuError("; ".join(copy.problems))

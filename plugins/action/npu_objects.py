@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_rollout import DaemonSetRollout
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.deployment_rollout import DeploymentRollout
@@ -15,8 +15,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-
-_display = Display()
 
 
 class ActionModule(ClusterAction):
@@ -44,16 +42,16 @@ class ActionModule(ClusterAction):
         if params["rollout"] is not None:
             pace = Pace(params["rollout"]["max_unavailable"], params["rollout"]["timeout"])
             clock = cluster.clock
-            retrying = kube_retry.RetryingCluster(cluster, _display.warning, clock)
+            retrying = kube_retry.RetryingCluster(cluster, screen.warn, clock)
 
             def roll_out(definition: Object) -> kube_objects.Change | None:
-                rollout = DaemonSetRollout(retrying, definition, pace, _display.display, clock)
+                rollout = DaemonSetRollout(retrying, definition, pace, screen.show, clock)
                 change = rollout.bring_about(self.check_mode)
                 rollouts.extend(rollout.told)
                 return change
 
             def deploy(definition: Object) -> kube_objects.Change | None:
-                rollout = DeploymentRollout(retrying, definition, pace.timeout, _display.display, clock)
+                rollout = DeploymentRollout(retrying, definition, pace.timeout, screen.show, clock)
                 return rollout.bring_about(self.check_mode)
 
             instead = {"DaemonSet": roll_out, "Deployment": deploy}

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -15,8 +15,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record import pendi
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
-
-_display = Display()
 
 
 class ActionModule(ClusterAction):
@@ -36,7 +34,7 @@ class ActionModule(ClusterAction):
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = valid_settings.settings("npu_upgrade", params["settings"])
         webhook.Webhook.of(params["notify"])  # one that makes no sense stops the run before anything is changed
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         cleared = None
         if settings["clear_halt"]:
@@ -65,7 +63,7 @@ class ActionModule(ClusterAction):
             result["msg"] = "; ".join(told)
         if params["due"] and not self.check_mode:
             notice = notices.begin(params["run"], params["reason"], params["due"], params["versions"])
-            webhook.notify(params["notify"], notice, cluster.address, _display.warning)
+            webhook.notify(params["notify"], notice, cluster.address, screen.warn)
         if self.diff_mode:
             result["diff"] = {key: {change["name"]: change[key] for change in changes} for key in ("before", "after")}
         return result

@@ -7,11 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from ansible import constants, context
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
@@ -36,7 +36,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import co
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, valid_settings
 
-_display = Display()
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
@@ -66,7 +65,7 @@ class ActionModule(HostsAction):
         given = valid_settings.settings("npu_upgrade", params["settings"])
         settings = rollout_settings.RolloutSettings.of(given, params["reason"])
         alerts = FiringAlerts.of(given["alerts"])
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         rollout_permissions.check_readable(cluster, params["namespace"])
         missing = kube_permissions.missing(cluster, rollout_permissions.to_carry_out(params["namespace"]))
         snapshot = fleet_snapshot.FleetSnapshot.read(

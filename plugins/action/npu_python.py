@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import runtime as python_runtime
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python.trouble import INTERPRETER
 
@@ -40,7 +41,7 @@ class ActionModule(ActionBase):
                 params[name] = mirrored(params[name], params["registry_mirror"])
             result.update({"changed": False}, **self._act(params))
         except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
+            result.update(exc.details, failed=True, msg=screen.clean(exc.message))
         return result
 
     def _act(self, params: dict[str, Any]) -> dict[str, Any]:

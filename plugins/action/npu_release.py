@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.person import person
@@ -32,10 +32,10 @@ class ActionModule(HostsAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         names = [node_name.of_host(host) for host in params["hosts"]]
         order = Order(person(job_of(self._task_vars, os.environ)), params["reason"].strip() or "no reason given", params["force"])
-        done = release(cluster, params["namespace"], names, order, params["heartbeat_limit"], Display().display, self.check_mode)
+        done = release(cluster, params["namespace"], names, order, params["heartbeat_limit"], screen.show, self.check_mode)
         lines = done.lines or ["No maintenance has left anything on %s." % (", ".join(names) if len(names) <= 4 else "these nodes")]
         if done.halted:
             lines.append(maintenance_halt.line(done.halted))

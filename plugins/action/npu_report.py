@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -66,7 +67,7 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), self._display.display)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.show)
         clock = cluster.clock
         rows = rollout_report.rows(params["hosts"], params["plan"], _nodes(cluster), params["run"], clock.now())
         halted = maintenance_slots.Slots(cluster, params["namespace"], clock).view()["halted"]
@@ -75,7 +76,7 @@ class ActionModule(ClusterAction):
             rows, params["run"], params["reason"], halted, clock.now(), params["workloads"], components
         )
         if not self.check_mode and any(node["outcome"] != UP_TO_DATE for node in report["nodes"]):
-            webhook.notify(params["notify"], notices.end(report), cluster.address, self._display.warning)
+            webhook.notify(params["notify"], notices.end(report), cluster.address, screen.warn)
         files, unwritten = self._write(params["directory"], report)
         problems = [text for text in (report_table.problem(report), unwritten) if text]
         return {

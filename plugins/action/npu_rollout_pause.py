@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from ansible.utils.display import Display
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.person import person
 from ansible_collections.npuops.ascend.plugins.plugin_utils._awx.job import job_of
@@ -28,7 +28,7 @@ class ActionModule(ClusterAction):
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), Display().warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         slots = maintenance_slots.Slots(cluster, params["namespace"], cluster.clock)
         before = slots.view()["halted"]
         who = person(job_of(self._task_vars, os.environ))

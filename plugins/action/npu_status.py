@@ -28,6 +28,7 @@ class ActionModule(HostsAction):
     ARGUMENTS = {
         "hosts": {"type": "list", "elements": "dict", "required": True},
         "namespace": NAMESPACE,
+        "settings": {"type": "dict", "default": {}},
         "heal_settings": {"type": "dict", "default": {}},
         "wait_timeout": {"type": "int", "default": 0},
         "metrics_file": {"type": "path"},

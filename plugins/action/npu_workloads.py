@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ansible.utils.display import Display
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE, ClusterAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.drain_policy import DrainPolicy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -18,8 +18,6 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._park import parking
 from ansible_collections.npuops.ascend.plugins.plugin_utils._park.kind_table import Key, Stop
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import run_liveness
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import valid_settings
-
-_display = Display()
 
 
 class ActionModule(ClusterAction):
@@ -35,7 +33,7 @@ class ActionModule(ClusterAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         settings = valid_settings.settings("npu_upgrade", params["settings"])
-        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), _display.warning)
+        cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         clock = cluster.clock
         parking = workload_parking.Parking(cluster, params["run"], clock.now(), self.check_mode)
         life = run_liveness.Life(cluster, params["namespace"], params["run"], clock)
@@ -72,7 +70,7 @@ class ActionModule(ClusterAction):
         ]
         if self.check_mode:
             return []
-        return workload_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, _display.display, life.beat)
+        return workload_parking.wait_until_stopped(cluster, found.workloads, clock, timeout, screen.show, life.beat)
 
     def _restore(
         self,
@@ -91,7 +89,7 @@ class ActionModule(ClusterAction):
         except NpuError as exc:
             (outcome.unlisted if exc.details.get("missing") is None else outcome.forbidden).append(exc.message)
         limit = settings["heartbeat_limit"]
-        workload_parking.restore_all(cluster, parking, life, params["run"], limit, _display.display, declared)
+        workload_parking.restore_all(cluster, parking, life, params["run"], limit, screen.show, declared)
         doubts = outcome.left or outcome.unseen or outcome.forbidden or outcome.unlisted
         if remembered and not self.check_mode and not doubts:
             declared_kinds.forget(cluster, params["namespace"])

@@ -19,6 +19,7 @@ extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
   - npuops.ascend.attributes
   - npuops.ascend.attributes.cluster
+  - npuops.ascend.settings
   - npuops.ascend.heal_settings
 attributes:
   check_mode:

@@ -13,6 +13,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value, spec_defaults
@@ -49,7 +50,7 @@ class ClusterAction(ActionBase):
             self.check_play()
             result.update({"changed": False}, **self.act(params))
         except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
+            result.update(exc.details, failed=True, msg=screen.clean(exc.message))
         return result
 
     def check_play(self) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 
 
 class ControllerAction(ActionBase):
@@ -27,7 +28,7 @@ class ControllerAction(ActionBase):
         try:
             result.update(self.act(params))
         except NpuError as exc:
-            result.update(exc.details, failed=True, msg=exc.message)
+            result.update(exc.details, failed=True, msg=screen.clean(exc.message))
         return result
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import val
 
 # Go takes one dash or two, and a boolean flag alone means true. Of the others, the value may be the next word.
 _FLAG = re.compile(r"(?<![\w-])--?([A-Za-z][A-Za-z0-9-]{0,63})(?:=([^\s;&|\"']{0,64}))?(?=[\s;&|\"']|\Z)")
+_WORDY = re.compile(r"(?<![\w-])(--?(?:shareDevCount|hotReset))\s+(?=[0-9])")
 _LONGEST = 8192
 _RESETS = {"0": "inference", "2": "training-offline"}
 
@@ -24,7 +25,7 @@ def of(daemonset: Object) -> dict[str, str]:
     words: list[str] = []
     for container in daemonset["spec"]["template"]["spec"].get("containers") or []:
         words += [*(container.get("command") or []), *(container.get("args") or [])]
-    text = " ".join(map(str, words))[:_LONGEST]
+    text = _WORDY.sub(r"\1=", " ".join(map(str, words))[:_LONGEST])
     # -c is that of the shell which starts it.
     return {found[1]: "true" if found[2] is None else found[2] for found in _FLAG.finditer(text) if found[1] != "c"}
 

@@ -63,7 +63,9 @@ class Move:
 
     def _batch(self, names: Sequence[str], expected: Mapping[str, Mapping[str, int]]) -> dict[str, str]:
         """{node: why} of those that did not move."""
-        befores, users, stay = {}, {}, {}
+        befores: dict[str, dict[str, int]] = {}
+        users: dict[str, Users] = {}
+        stay: dict[str, str] = {}
         for name in names:
             with _of_one(name, stay):
                 users[name] = self._users(name)

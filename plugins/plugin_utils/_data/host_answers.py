@@ -500,7 +500,7 @@ class RebootAnswer(TypedDict):
 
 # --- the checks ---
 
-_ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
+ADVICE = "Check that its address belongs to the right host, and that its Python was not changed"
 _FACTS, _VALIDATION = schema.of(Facts), schema.of(Validation)
 _VERDICT, _VIEW, _REBOOT_ANSWER = schema.of(Verdict), schema.of(View), schema.of(RebootAnswer)
 _ACCEPTANCE_ANSWER = schema.of(AcceptanceAnswer)
@@ -512,8 +512,12 @@ def why_not(facts: Any, validation: Any = None) -> str | None:
     try:
         _FACTS(facts if facts is not None else {}, "")
         _VALIDATION(validation if validation is not None else {}, "validation")
+        # Each host with chips says these; what is decided for it needs them.
+        for name in ("kernel", "boot_id") if facts and facts.get("chip_count") else ():
+            if not facts.get(name):
+                raise Misfit("%s is missing" % name)
     except Misfit as exc:
-        return "its facts are not valid: %s. %s" % (exc, _ADVICE)
+        return "its facts are not valid: %s. %s" % (exc, ADVICE)
     return None
 
 
@@ -576,5 +580,5 @@ def _checked(shape: Shape, answer: Any) -> Any:
     try:
         shape(answer, "")
     except Misfit as exc:
-        raise NpuError("What the host answered is not valid: %s. %s" % (exc, _ADVICE))
+        raise NpuError("What the host answered is not valid: %s. %s" % (exc, ADVICE))
     return answer

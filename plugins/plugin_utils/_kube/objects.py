@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyKindCluster, Object, Objects
 
@@ -103,14 +104,26 @@ def apply(cluster: AnyKindCluster, definition: Object, check_mode: bool) -> Chan
     actual = cluster.get(path)
     if actual is None:
         if not check_mode:
-            body = dict_merge(definition, annotate(definition))
-            cluster.request("post", path.rpartition("/")[0], body=body)
+            _create(cluster, path, definition)
         return {"action": "create", "label": label(definition), "before": {}, "after": definition}
     patch = patch_for(actual, definition)
     if patch is None:
         return None
     dry_run = {"dry_run": "All"} if check_mode else {}
     return change("change", definition, actual, cluster.merge_patch(path, patch, **dry_run))
+
+
+def _create(cluster: AnyKindCluster, path: str, definition: Object) -> None:
+    try:
+        cluster.request("post", path.rpartition("/")[0], body=dict_merge(definition, annotate(definition)))
+    except kube_client.Conflict:
+        # The answer to it was lost, and the request was repeated; or another client was faster.
+        actual = cluster.get(path)
+        if actual is None:
+            raise
+        patch = patch_for(actual, definition)
+        if patch is not None:
+            cluster.merge_patch(path, patch)
 
 
 def patch_for(actual: Object, definition: Object) -> Object | None:

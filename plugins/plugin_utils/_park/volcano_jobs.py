@@ -51,7 +51,7 @@ def tell_to_resume(cluster: RetryingCluster, workload: Workload) -> None:
 
 
 def resumed(cluster: RetryingCluster, workload: Workload) -> Workload | None:
-    """The Job as it is when the controller has resumed it; None when it was deleted. Raises Failing when it does not happen soon."""
+    """The Job as it is when the controller has resumed it; None when it was deleted. Raises Failing when that takes long."""
     for look in range(_LOOKS):
         if look:
             cluster.clock.sleep(_PAUSE_SECONDS)

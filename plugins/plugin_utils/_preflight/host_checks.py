@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import Layout
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import host_answers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names, mindcluster
@@ -49,6 +50,8 @@ def check(verdict: CheckedHost, version_line: str | None) -> None:
     if not verdict.has_chips:
         return
     verdict.reasons.extend(verdict.facts.get("problems") or [])
+    if not verdict.family and not verdict.reasons:
+        verdict.reasons.append("its facts do not say which chips it has. %s" % host_answers.ADVICE)
     _check_source(verdict)
     accelerator = verdict.family.get("accelerator")
     if version_line and accelerator:

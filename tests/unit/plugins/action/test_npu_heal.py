@@ -77,7 +77,7 @@ def test_a_watch_whose_credentials_are_refused_ends(wedged):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("sys.argv", ["ansible-playbook", "heal.yml"])
-        patch.setattr(npu_heal_watch._display, "display", revoke)
+        patch.setattr(npu_heal_watch.screen, "show", revoke)
         with pytest.raises(NpuError, match="The watch stops: .*does not accept the credentials"):
             act(wedged, npu_heal_watch, heal_settings={"watch_interval": 1})
     assert wedged.requests.count(("GET", NODES)) >= 1 + 3

@@ -18,7 +18,10 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 
 from support.fleet import metrics, reports
 from support.kube.eviction_stub import EvictionApi
+from support.kube.field_owners import annotation_of
+from support.kube.stub import node
 
+APPROVE = "npu.openfuyao.com/approve-reboot"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 
 
@@ -35,7 +38,6 @@ def status(api, check_mode=False, **given):
     assert not checked.error_messages
     action = ActionModule.__new__(ActionModule)
     action._task = types.SimpleNamespace(check_mode=check_mode, diff=False)
-    action._display = types.SimpleNamespace(display=print)
     return action.act(checked.validated_parameters)
 
 
@@ -91,3 +93,18 @@ def test_a_name_that_is_no_file_of_metrics_is_refused_first(api, tmp_path):
     with pytest.raises(NpuError, match="npu_status_metrics_file is "):
         status(api, metrics_file=str(tmp_path / "npu.txt"))
     assert api.requests == []
+
+
+def test_an_approval_that_has_expired_is_waited_for(api):
+    """By the same setting as heal judges it."""
+    wedged, now = json.dumps({"since": "2026-11-21T21:14:51Z", "reason": "npu-smi failed"}), time.time()
+    purpose = {"npuops.ascend/approval-for": "recovery-2026-11-21T21:14:51Z"}
+    there = node("a", annotations={"npuops.ascend/wedged": wedged, APPROVE: "true", **purpose})
+    there["metadata"]["managedFields"] = [annotation_of("kubectl", APPROVE, now - 1000)]
+    there["metadata"]["labels"] = {"openfuyao.com/npu.present": ""}
+    api.put("/api/v1/nodes", there)
+    hosts = [{"name": "a", "facts": {"uptime": 10_000, "chip_count": 8}, "config": {}, "unreachable": False, "error": None}]
+    (row,) = status(api, hosts=hosts)["fleet"]
+    assert row["awaiting_approval"] is None
+    (row,) = status(api, hosts=hosts, settings={"approval_max_age": 900})["fleet"]
+    assert row["awaiting_approval"] == "recovery"

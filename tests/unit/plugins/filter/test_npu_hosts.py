@@ -7,13 +7,14 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.filter.npu_hosts import npu_hosts
 
+CHIPS = {"chip_count": 8, "kernel": "6.6.0", "boot_id": "boot-a"}
 VARIABLES = {
     "ansible_host": "10.0.0.1",
     "npu_driver_version": "25.5.0",
     "npu_registry_username": "reader",
     "npu_registry_password": "s3cret",
     "npu_driver_verison": "25.5.1",
-    "__npu_facts": {"npu": {"chip_count": 8}, "changed": False},
+    "__npu_facts": {"npu": dict(CHIPS), "changed": False},
     "__npu_validation": {"valid": True, "checks": [], "invocation": {"module_args": {}}},
 }
 
@@ -26,7 +27,7 @@ def one(variables, **kwargs):
 def test_a_host():
     assert one(VARIABLES) == {
         "name": "a",
-        "facts": {"chip_count": 8},
+        "facts": CHIPS,
         "validation": {"valid": True, "checks": []},
         "unreachable": False,
         "error": None,
@@ -47,9 +48,9 @@ def test_an_empty_answer_in_a_survey_is_the_default():
 def test_virtual_npus_that_install_has_created_since():
     made = {"vnpus": [{"chip": 0, "id": 100, "template": "vir04", "resource": "huawei.com/Ascend310P-4c"}], "changed": True}
     plan = {"changed": True, "target": [], "destroy": [], "create": [], "problem": None}
-    facts = {"npu": {"chip_count": 4, "vnpus": [], "vnpu_plan": plan}}
+    facts = {"npu": {**CHIPS, "vnpus": [], "vnpu_plan": plan}}
     host = one({"__npu_facts": facts, "__npu_vnpu": made})
-    assert host["facts"] == {"chip_count": 4, "vnpus": [{"chip": 0, "id": 100, "template": "vir04"}], "vnpu_plan": None}
+    assert host["facts"] == {**CHIPS, "vnpus": [{"chip": 0, "id": 100, "template": "vir04"}], "vnpu_plan": None}
     for nothing in ({"skipped": True}, dict(made, failed=True)):
         assert one({"__npu_facts": facts, "__npu_vnpu": nothing})["facts"] == facts["npu"]
     for wrong in ("all", ["all"], [{"chip": 0}]):
@@ -83,7 +84,7 @@ def test_hosts_that_were_not_all_asked():
 
 
 def test_a_validation_that_came_with_the_facts():
-    told = {"npu": {"chip_count": 8}, "validation": {"valid": False, "checks": []}}
+    told = {"npu": CHIPS, "validation": {"valid": False, "checks": []}}
     assert one({"__npu_facts": told})["validation"] == told["validation"]
     assert one(dict(VARIABLES, __npu_facts=told))["validation"] == {"valid": True, "checks": []}
 
@@ -120,6 +121,8 @@ def test_our_python_is_missing():
 
 @pytest.mark.parametrize(("facts", "why"), [
     ({"chip_count": "8"}, "chip_count is a string, not a number"),
+    ({"chip_count": 8, "boot_id": "b"}, "kernel is missing"),
+    ({"chip_count": 8, "kernel": "6.6", "boot_id": None}, "boot_id is missing"),
     ({"chip_count": 2**40}, "chip_count is 1099511627776, which is not between 0 and 1024"),
     ({"chip_count": True}, "chip_count is true or false, not a number"),
     ({"family": {"name": "910B", "accelerator": "../x"}}, "which this version does not know"),

@@ -163,6 +163,9 @@ def test_what_would_differ_is_told():
     assert "npu_device_plugin_share_count is 1" in flags.conflicts(daemonset(args="x -shareDevCount=4"), {})[0]
     assert flags.conflicts(daemonset(args="x -shareDevCount=\u00b2"), {"volcano": "false"}) == []
     assert "npu_device_plugin_hot_reset: training-offline" in flags.conflicts(daemonset(args="x -hotReset=2"), {})[0]
+    # Go takes the next word for the value, except of boolean flags.
+    assert "npu_device_plugin_hot_reset: training-offline" in flags.conflicts(daemonset(args="x -hotReset 2 -logLevel=0"), {})[0]
+    assert flags.conflicts(daemonset(args="x --shareDevCount 4 -volcanoType=false"), {"share_count": 4}) == []
     assert "does not support" in flags.conflicts(daemonset(args="x -presetVirtualDevice=false"), {})[0]
     assert "does not support" in flags.conflicts(daemonset(args="x -use310PMixedInsert=true"), {})[0]
 

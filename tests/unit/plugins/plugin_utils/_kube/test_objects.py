@@ -44,6 +44,28 @@ def test_created_in_order_then_left_alone(api, cluster):
     assert len(writes(api)) == 2
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_creation_whose_answer_was_lost_is_one(api, cluster, monkeypatch, there):
+    """Repeated, it finds the object; another client may also have been faster, with something else in it."""
+    original = api.answer
+
+    def answer(method, path, query, body):
+        if (method, path) == ("POST", MAPS):
+            if there:
+                original(method, path, query, dict(body, data={"other": "1"}))
+            return 409, {"kind": "Status", "message": 'configmaps "c" already exists'}
+        return original(method, path, query, body)
+
+    monkeypatch.setattr(api, "answer", answer)
+    if not there:
+        with pytest.raises(NpuError, match="already exists"):
+            bring_about(cluster)
+        return
+    assert bring_about(cluster) == ["create Namespace n", "create ConfigMap n/c"]
+    monkeypatch.undo()
+    assert api.objects[MAPS]["c"]["data"]["other"] == "1" and bring_about(cluster) == []
+
+
 def test_check_mode_needs_no_namespace_and_writes_nothing(api, cluster):
     assert bring_about(cluster, check_mode=True) == ["create Namespace n", "create ConfigMap n/c"]
     assert writes(api) == []
