@@ -9,6 +9,7 @@ changed. A loaded driver stays loaded until the next boot, because an Ascend chi
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import shlex
@@ -81,7 +82,7 @@ class Removal:
         self.changes.extend(self._markers())
         sockets = HOME + "/device-plugins"
         if os.path.isdir(self.fs + sockets):
-            self.changes.append(Change("remove %s" % sockets, functools.partial(shutil.rmtree, self.fs + sockets)))
+            self.changes.append(Change("remove %s" % sockets, functools.partial(_remove_tree, self.fs + sockets)))
         # Last, because it records what was installed, so that the next run can complete an interrupted one.
         if os.path.lexists(self.fs + CONF):
             self.changes.append(Change("remove %s" % CONF, functools.partial(_unlink, self.fs + CONF)))
@@ -136,7 +137,7 @@ class Removal:
                 path = "%s/releases/%s" % (self.root, name)
                 yield Change("remove %s" % path, functools.partial(_remove_release, self.layout, name))
             if not used:
-                yield Change("remove %s/releases" % self.root, functools.partial(shutil.rmtree, releases))
+                yield Change("remove %s/releases" % self.root, functools.partial(_remove_tree, releases))
         yield from self._outside()
 
     def _outside(self):
@@ -161,7 +162,7 @@ class Removal:
             return
         firmware = self.root + "/firmware"
         if "Firmware" in going and os.path.isdir(self.fs + firmware) and not os.path.islink(self.fs + firmware):
-            yield Change("remove %s" % firmware, functools.partial(shutil.rmtree, self.fs + firmware))
+            yield Change("remove %s" % firmware, functools.partial(_remove_tree, self.fs + firmware))
         kept = {key: value for key, value in info.items() if key.partition("_")[0] not in going}
         if all(key.startswith("User") for key in kept):
             yield Change("remove %s" % path, functools.partial(_unlink, self.fs + path))
@@ -184,7 +185,7 @@ class Removal:
             if name == "python":
                 continue
             path = "%s/%s" % (self.fs + RUN, name)
-            remove = shutil.rmtree if os.path.isdir(path) and not os.path.islink(path) else os.unlink
+            remove = _remove_tree if os.path.isdir(path) and not os.path.islink(path) else _unlink
             yield Change("remove %s/%s" % (RUN, name), functools.partial(remove, path))
 
     def _empty(self, places, going):
@@ -196,23 +197,43 @@ class Removal:
                 continue
             if all("%s/%s" % (place, name) in going for name in names):
                 going.append(place)
-                yield Change("remove %s" % place, functools.partial(os.rmdir, self.fs + place))
+                yield Change("remove %s" % place, functools.partial(_remove_directory, self.fs + place))
 
 
 def _settings(text):
     """driver.conf as a dict."""
     settings = {}
-    for line in text.splitlines():
+    for number, line in enumerate(text.splitlines(), 1):
         name, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
-            words = shlex.split(value)
+            try:
+                words = shlex.split(value)
+            except ValueError as exc:
+                raise NpuError(
+                    "It is not known which driver was installed: line %d of %s cannot be read (%s). Correct it, then run again"
+                    % (number, CONF, exc)
+                ) from None
             settings[name] = words[0] if words else ""
     return settings
 
 
 def _remove_release(layout, name):
     with layout.lock(60):
-        layout.remove(name)
+        if os.path.lexists(layout.release_path(name)):
+            layout.remove(name)
+
+
+def _remove_tree(path):
+    """Remove the directory, from which others may remove files at the same time: programs that end, and the boot unit."""
+    while os.path.lexists(path):
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(path)
+
+
+def _remove_directory(path):
+    """Remove the empty directory, unless another program has removed it since the plan."""
+    with contextlib.suppress(FileNotFoundError):
+        os.rmdir(path)
 
 
 def _unlink(path, cache_of=None):

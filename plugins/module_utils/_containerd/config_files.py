@@ -76,8 +76,6 @@ def remove(path):
     """Remove the file ``path`` (possibly a link)."""
     try:
         remove_file(os.path.realpath(path))
-    except FileNotFoundError:
-        pass
     except OSError as exc:
         raise NpuError(_cannot(path, exc)) from None
 

@@ -36,8 +36,11 @@ def fsync_directory(path):
 
 
 def remove_file(path):
-    """Remove the file or link ``path`` durably."""
-    os.unlink(path)
+    """Remove the file or link ``path`` durably. One that is not there is no error: a killed run, or another one, has removed it."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
     fsync_directory(os.path.dirname(os.path.abspath(path)))
 
 

@@ -178,6 +178,28 @@ def test_cut_short_anywhere_the_next_run_ends_it(npu_host, steps):
     assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
 
 
+def test_what_goes_between_plan_and_removal_does_not_stop_it(npu_host):
+    """The boot unit removes its own files when it ends; another run may remove all of it."""
+    before = files(npu_host)
+    install(npu_host, npu_host.release("a"))
+    npu_host.write("run/npuops/marker", "")
+    npu_host.write("run/npuops/work/file", "")
+    npu_host.write("var/lib/npuops/device-plugins/x.sock", "")
+    made, _reasons = removal(npu_host)
+    removal(npu_host)[0].apply()
+    made.apply()
+    assert files(npu_host) == sorted(before + ["var/lib", "run/npuops", "run/npuops/driver-loading"])
+
+
+def test_a_driver_conf_that_cannot_be_read_is_named(npu_host):
+    install(npu_host, npu_host.release("a"))
+    npu_host.write("var/lib/npuops/driver.conf", "NPU_DRIVER_SOURCE=image\nNPU_DRIVER_ROOT='/var/lib/Ascend\n")
+    before = files(npu_host)
+    with pytest.raises(NpuError, match=r"line 2 of /var/lib/npuops/driver.conf .*No closing quotation.* run again"):
+        removal(npu_host)
+    assert files(npu_host) == before
+
+
 def test_another_driver_in_the_same_place_is_not_touched(npu_host):
     """A package that was installed to /var/lib/Ascend, and nothing of ours."""
     npu_host.write("var/lib/Ascend/driver/version.info", "Version=25.5.0\n")

@@ -87,6 +87,18 @@ def test_the_units_come_and_go_with_the_spec(tmp_path, calls):
     assert gone.reason() is None
 
 
+@pytest.mark.parametrize("absent", ["var/lib/npuops/bin/npu-cdi-mounts", "var/lib/npuops/cdi-spec.json"])
+def test_a_removal_completes_what_a_killed_run_left(tmp_path, calls, absent):
+    """A removal that was killed between the two files, or an install."""
+    fs = str(tmp_path)
+    cdi_mounts.Renewal(cdi_spec.spec(TWO, "/x", complete=True), "script", fs).apply()
+    (tmp_path / absent).unlink()
+    renewal = cdi_mounts.Renewal(None, fs=fs)
+    assert renewal.reason() is not None
+    renewal.apply()
+    assert renewal.reason() is None
+
+
 def test_a_new_file_is_a_note_and_no_problem(tmp_path):
     fs = str(tmp_path)
     spec = cdi_spec.spec(TWO, "/x", fs=fs)
