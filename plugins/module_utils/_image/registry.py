@@ -224,15 +224,15 @@ class RegistryClient:
     # Writing
 
     def has_blob(self, repository, digest):
-        """Whether ``repository`` has the blob ``digest``."""
+        """Whether ``repository`` is known to have the blob ``digest``. Not where HEAD is refused: GET would send all of it."""
         try:
             with self._request("HEAD", "/v2/%s/blobs/%s" % (repository, digest), repository, actions="pull,push"):
                 return True
-        except ImageNotFound:
+        except (ImageNotFound, MethodRefused):
             return False
 
     def push_blob(self, repository, digest, size, stream, seconds=None):
-        """Upload the ``size`` bytes of the file ``stream`` as blob ``digest``; False if the registry already has it.
+        """Upload the ``size`` bytes of the file ``stream`` as blob ``digest``; False if the registry is known to have it.
 
         ``seconds``: how long the upload may take. None: no limit. Raises RegistryError, before the upload is complete, if the file
         has other content than ``digest`` says.

@@ -178,12 +178,12 @@ def _handler(registry):
                     return self.error(400, "DIGEST_INVALID")
                 registry.put_blob(body)
                 return self.answer(201)
+            if method == "HEAD" and not registry.head:
+                return self.error(405, "UNSUPPORTED")
             if kind == "blobs":
                 if name not in registry.blobs:
                     return self.error(404, "BLOB_UNKNOWN")
                 return self.answer(200, registry.blobs[name])
-            if method == "HEAD" and not registry.head:
-                return self.error(405, "UNSUPPORTED")
             if (repository, name) not in registry.manifests:
                 return self.error(404, "MANIFEST_UNKNOWN")
             content, media_type = registry.manifests[(repository, name)]

@@ -184,6 +184,15 @@ def test_pushes_and_reads_back(registry):
     assert one.push_manifest(REPOSITORY, TAG, manifest) == one.resolve(REPOSITORY, TAG).digest
 
 
+def test_pushes_where_head_is_refused(registry):
+    registry.head = False
+    one = client(registry)
+    digest = registry_server.sha256(b"abc")
+    for _time in range(2):  # what is there cannot be seen, and is sent again
+        assert one.push_blob(REPOSITORY, digest, 3, io.BytesIO(b"abc")) is True
+    assert not one.has_blob(REPOSITORY, digest) and one.blob(REPOSITORY, digest) == b"abc"
+
+
 def test_a_damaged_upload_is_refused(basic):
     basic.faults.append(("PUT", "/uploads/", 400))
     with pytest.raises(RegistryError, match="answered 400"):
