@@ -53,10 +53,14 @@ def download(source: PackageSource, path: str, seconds: float, silence: float = 
                 return
             except _BrokeOff as exc:
                 if watch.is_over:
-                    raise NpuError("%s was not downloaded within %d seconds" % (source.name, seconds)) from None
+                    raise NpuError(
+                        "%s was not downloaded within %d seconds; the next run continues" % (source.name, seconds)
+                    ) from None
                 failures = 1 if target.tell() > start else failures + 1
                 if failures >= _ATTEMPTS:
-                    raise NpuError("The download of %s ended early, also when repeated: %s" % (source.name, exc)) from None
+                    raise NpuError(
+                        "The download of %s ended early, also when repeated: %s; the next run continues" % (source.name, exc)
+                    ) from None
                 time.sleep(0.2 * failures)
 
 
@@ -104,6 +108,8 @@ def _receive(source: PackageSource, response: http.client.HTTPResponse, target: 
             target.flush()
             return
         if target.tell() + len(content) > MAX_BYTES:
+            # It is another file, then: nothing to continue.
+            _restart(target)
             raise NpuError("%s has more than %d GiB, which no %s has" % (source.name, MAX_BYTES // 2**30, source.what))
         target.write(content)
 

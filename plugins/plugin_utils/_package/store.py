@@ -4,7 +4,7 @@
 """The packages that the controller has downloaded: each once, whatever the number of hosts and runs.
 
 ~/.cache/npuops/packages/<sha256>.run     complete, with that checksum
-~/.cache/npuops/packages/<sha256>.part    what a killed run had of it; the next one continues
+~/.cache/npuops/packages/<sha256>.part    what a run had of it that was killed, or whose download broke off; the next one continues
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 
 from ansible_collections.npuops.ascend.plugins.module_utils._driver.releases import NO_SPACE, file_digest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, fsync_directory
+from ansible_collections.npuops.ascend.plugins.module_utils._host.files import exclusive, fsync_directory, take_lock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.artifact import Artifact
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.download import download
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import FILE, WEB, PackageSource
@@ -44,7 +44,7 @@ class Store:
             self._prepare()
             path = self._path(source, "run")
             with exclusive(self._path(source, "lock"), seconds, "downloading %s" % source.name):
-                self._prune(os.path.basename(path))
+                self._prune(source.digest.rpartition(":")[2])
                 if not self._is_here(path, source):
                     self._download(source, path, seconds)
                 os.utime(path)
@@ -60,7 +60,7 @@ class Store:
     def _download(self, source: PackageSource, path: str, seconds: float) -> None:
         part = self._path(source, "part")
         try:
-            continued = os.path.exists(part) and os.path.getsize(part) > 0
+            continued = _has_content(part)
             # A run that was killed may have had all of it.
             found = _digest(part) if continued else ""
             if found != source.digest:
@@ -70,15 +70,18 @@ class Store:
                 os.unlink(part)
                 found = _fetch(source, part, seconds)
             if found != source.digest:
+                os.unlink(part)
                 raise NpuError(
                     "%s has %s instead of %s: it is another file, or %s_sha256 is wrong. The download was removed"
                     % (source.name, found, source.digest, source.setting)
                 )
             os.rename(part, path)
             fsync_directory(self._directory)
-        except BaseException:
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(part)
+        except BaseException as exc:
+            # The next run continues it, but not if it fills the disk, nor if registries send all of it again.
+            if isinstance(exc, OSError) or source.kind != WEB or not _has_content(part):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(part)
             raise
 
     def _path(self, source: PackageSource, suffix: str) -> str:
@@ -104,12 +107,34 @@ class Store:
         return False
 
     def _prune(self, used: str) -> None:
-        """Remove what was not used for long. A lock that another run holds is a file of this moment."""
-        for name in os.listdir(self._directory):
-            path = os.path.join(self._directory, name)
-            with contextlib.suppress(FileNotFoundError):
-                if _OURS.match(name) and name != used and os.stat(path).st_mtime < time.time() - _KEEP:
-                    os.unlink(path)
+        """Remove what was not used for long, but for the package ``used``. What another run holds the lock of is in use."""
+        names = (name for name in os.listdir(self._directory) if _OURS.match(name))
+        for checksum in sorted({name.partition(".")[0] for name in names} - {used}):
+            lock, *files = (os.path.join(self._directory, "%s.%s" % (checksum, suffix)) for suffix in ("lock", "run", "part"))
+            if not all(map(_is_old, (lock, *files))):
+                continue
+            held = take_lock(lock)
+            if held is None:
+                continue
+            try:
+                if all(map(_is_old, files)):
+                    for path in (*files, lock):
+                        with contextlib.suppress(FileNotFoundError):
+                            os.unlink(path)
+            finally:
+                os.close(held)
+
+
+def _is_old(path: str) -> bool:
+    """Whether a file was not used for long, or is not there."""
+    try:
+        return os.stat(path).st_mtime < time.time() - _KEEP
+    except FileNotFoundError:
+        return True
+
+
+def _has_content(path: str) -> bool:
+    return os.path.exists(path) and os.path.getsize(path) > 0
 
 
 def _fetch(source: PackageSource, part: str, seconds: float) -> str:

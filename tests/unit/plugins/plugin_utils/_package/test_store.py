@@ -16,6 +16,7 @@ import time
 
 import ansible_collections.npuops.ascend as collection
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host import files
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package import download
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package.source import PackageSource
@@ -81,9 +82,29 @@ def test_a_transfer_that_breaks_off_is_continued(server, store, ranges):
     assert asked[:2] == [None, "bytes=50000-"] and len(asked) == 3
 
 
-def test_a_truncated_file_leaves_nothing(server, store, tmp_path):
+@pytest.mark.parametrize("ranges", [True, False])
+def test_what_came_of_a_broken_transfer_is_continued_by_the_next_run(server, store, tmp_path, ranges):
     server.cut = [1000] + [0] * 20
-    with pytest.raises(NpuError, match="ended early, also when repeated: .* bytes are missing"):
+    with pytest.raises(NpuError, match="ended early, also when repeated: .* bytes are missing.* the next run continues"):
+        store.file(source(server.url("/a.run")))
+    assert left(tmp_path) == [SUM + ".part"] and (tmp_path / "store" / (SUM + ".part")).stat().st_size == 1000
+    server.ranges, server.cut = ranges, []
+    server.requests.clear()
+    store.file(source(server.url("/a.run")))
+    assert [wanted for _path, wanted, _login in server.requests] == ["bytes=1000-"] and left(tmp_path) == [SUM + ".run"]
+
+
+def test_a_file_that_is_too_large_leaves_nothing(server, store, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "MAX_BYTES", 100_000)
+    with pytest.raises(NpuError, match="which no driver package has"):
+        store.file(source(server.url("/a.run")))
+    assert left(tmp_path) == []
+
+
+def test_a_full_disk_does_not_stay_full(server, store, tmp_path):
+    (tmp_path / "store").mkdir(mode=0o700)
+    (tmp_path / "store" / (SUM + ".part")).symlink_to("/dev/full")
+    with pytest.raises(NpuError, match="The file system of .* is full"):
         store.file(source(server.url("/a.run")))
     assert left(tmp_path) == []
 
@@ -145,7 +166,11 @@ def test_a_slow_server(server, store, tmp_path):
     began = time.monotonic()
     with pytest.raises(NpuError, match="was not downloaded within 1 seconds"):
         store.file(source(server.url("/a.run")), 1)
-    assert time.monotonic() - began < 8 and left(tmp_path) == []
+    assert time.monotonic() - began < 8 and left(tmp_path) == [SUM + ".part"]
+    server.pause = lambda: None
+    server.requests.clear()
+    store.file(source(server.url("/a.run")))
+    assert [wanted is not None for _path, wanted, _login in server.requests] == [True] and left(tmp_path) == [SUM + ".run"]
 
 
 def test_a_silent_server(server, tmp_path):
@@ -306,6 +331,24 @@ def test_old_packages_are_removed(server, store, tmp_path):
         os.utime(path, (time.time() - age,) * 2)
     store.file(source(server.url("/a.run")))
     assert left(tmp_path) == sorted([SUM + ".run", "cd" * 32 + ".run", "mine.txt"])
+
+
+def test_the_lock_of_a_run_stays_however_old_it_is(server, store, tmp_path):
+    """A lock is as old as the first download; without it, two runs would write one file."""
+    (tmp_path / "store").mkdir(mode=0o700)
+    other = "ef" * 32
+    held = files.take_lock(str(tmp_path / "store" / (other + ".lock")))
+    names = [SUM + ".lock", other + ".lock", other + ".part", "cd" * 32 + ".lock"]
+    for name in names:
+        (tmp_path / "store" / name).touch(0o600)
+        os.utime(tmp_path / "store" / name, (time.time() - 31 * 24 * 3600,) * 2)
+    seen = []
+    server.pause = lambda: seen.append(sorted(os.listdir(tmp_path / "store")))
+    store.file(source(server.url("/a.run")))
+    os.close(held)
+    assert seen[0] == sorted([SUM + ".lock", SUM + ".part", other + ".lock", other + ".part"])
+    store.file(source(server.url("/a.run")))
+    assert sorted(os.listdir(tmp_path / "store")) == sorted([SUM + ".lock", SUM + ".run"])
 
 
 def test_a_directory_that_others_may_write(server, store, tmp_path):
