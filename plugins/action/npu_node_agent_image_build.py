@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.reference imp
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image import base as agent_base
-from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image.image import ARCHITECTURES, AgentImage
+from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image.image import ARCHITECTURES, AgentImage, workspace
 
 
 class ActionModule(ControllerAction):
@@ -42,9 +41,9 @@ class ActionModule(ControllerAction):
             raise NpuError("architectures is empty; it must name at least one of %s" % ", ".join(ARCHITECTURES))
         client = RegistryClient(reference.registry, **registry_options.access(params))
         base = agent_base.Base(_base_client(params, reference.registry), params["base"])
-        with tempfile.TemporaryDirectory(prefix="npu-agent-image-") as workdir:
+        with workspace() as workdir:
             wheels = Path(params["wheels"]) if params["wheels"] else None
-            image = AgentImage(client, reference, base, params["architectures"], Path(workdir), wheels)
+            image = AgentImage(client, reference, base, params["architectures"], workdir, wheels)
             reason = image.reason()
             if reason and not self._task.check_mode:
                 image.push()

@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import index, manifests, oci
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference
@@ -92,7 +94,7 @@ class AgentImage:
     def _push_layer(self, layer: oci.Layer) -> None:
         if self.client.has_blob(self.reference.repository, layer.digest):
             return
-        with tempfile.NamedTemporaryFile(dir=self._workdir) as copy:
+        with _files_in(self._workdir), tempfile.NamedTemporaryFile(dir=self._workdir) as copy:
             if not layer.path:
                 self.base.download(layer, copy.name)
             with open(layer.path or copy.name, "rb") as stream:
@@ -100,12 +102,36 @@ class AgentImage:
 
     def _platform(self, architecture: str, image: BaseImage, wheels_from: Path | None) -> _Platform:
         root = self._workdir / architecture / "root"
-        write_root(root, architecture, wheels_from)
-        layers = [*image.layers, oci.write_layer(str(root), "", str(self._workdir / architecture / "layer.tar"), compress=False)]
+        with _files_in(self._workdir):
+            write_root(root, architecture, wheels_from)
+            own = oci.write_layer(str(root), "", str(self._workdir / architecture / "layer.tar"), compress=False)
+        layers = [*image.layers, own]
         config = manifests.encode(_config(image.config, layers, self._labels))
         manifest = oci.manifest(config, layers, self._labels)
         variant = image.config.get("variant")
         return _Platform(architecture, layers, config, manifest, variant if isinstance(variant, str) else None)
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Path]:
+    """The directory for an image, until it is pushed."""
+    with contextlib.ExitStack() as stack:
+        with _files_in("$TMPDIR"):
+            work = stack.enter_context(tempfile.TemporaryDirectory(prefix="npu-agent-image-"))
+        yield Path(work)
+
+
+@contextlib.contextmanager
+def _files_in(directory: Path | str) -> Iterator[None]:
+    """Says which of the image's files cannot be read, or written to the directory."""
+    try:
+        yield
+    except OSError as exc:
+        of = f" ({exc.filename})" if exc.filename else ""
+        raise NpuError(
+            f"The node agent's image cannot be built in {directory} on the controller: {exc.strerror}{of}. Correct that, or set "
+            "TMPDIR to a directory with more space"
+        ) from None
 
 
 def write_root(root: Path, architecture: str, wheels_from: Path | None = None) -> None:

@@ -113,7 +113,10 @@ def _select(requirement: Requirement, architecture: str, directory: Path, files:
     others = []
     for path in files:
         if _fits(path.name, requirement, architecture):
-            checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+            try:
+                checksum = hashlib.sha256(path.read_bytes()).hexdigest()
+            except OSError as exc:
+                raise NpuError(f"{path} cannot be read: {exc.strerror}. Make it a file that the user of Ansible can read") from None
             if checksum in requirement.sha256:
                 return path
             others.append((path, checksum))

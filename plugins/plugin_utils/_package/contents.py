@@ -8,10 +8,12 @@ The package is read once, member by member; nothing of it is run, and nothing bu
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import posixpath
 import tempfile
+from collections.abc import Iterator
 from typing import IO, Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules
@@ -41,7 +43,7 @@ def read(path: str, name: str) -> PackageContents:
     machines: dict[str, str] = {}
     kernels = set()
     unpacked = 0
-    with tempfile.TemporaryDirectory(prefix="npu-package-") as work:
+    with _workspace(name) as work:
         for member, info, stream in package.members():
             unpacked += info.size
             if stream is None:
@@ -59,6 +61,21 @@ def read(path: str, name: str) -> PackageContents:
         told = "programs for %s" % " and ".join(sorted(machines)) if machines else "no libraries in driver/lib64"
         raise NpuError("%s has %s: it is not a driver package for one architecture" % (name, told))
     return PackageContents(package.size, unpacked, version, next(iter(machines)), tuple(sorted(kernels)))
+
+
+@contextlib.contextmanager
+def _workspace(name: str) -> Iterator[str]:
+    """A directory for a kernel module. Only its files are an OSError: a package that cannot be read is an NpuError."""
+    directory = "$TMPDIR"
+    try:
+        directory = tempfile.gettempdir()
+        with tempfile.TemporaryDirectory(prefix="npu-package-") as work:
+            yield work
+    except OSError as exc:
+        raise NpuError(
+            "%s cannot be examined in %s on the controller: %s. Its kernel modules are written there, one at a time, of at most %d "
+            "MiB; for another directory, set TMPDIR" % (name, directory, exc.strerror, _MAX_MODULE // 2**20)
+        ) from None
 
 
 def _version(infos: dict[str, str], name: str) -> str:

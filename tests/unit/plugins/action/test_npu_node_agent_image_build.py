@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import tempfile
 import types
 
 import pytest
@@ -112,3 +113,10 @@ def test_bad_input(run, registry, options, message):
     with pytest.raises(NpuError, match=message):
         run(**options)
     assert ("npuops/node-agent", "0.1.0") not in registry.manifests
+
+
+def test_no_directory_for_the_files(run, registry, tmp_path, monkeypatch):
+    agent_images.put_base(registry)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(NpuError, match=r"cannot be built in \$TMPDIR on the controller: No such file .*%s/none" % tmp_path):
+        run()

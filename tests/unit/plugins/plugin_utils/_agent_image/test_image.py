@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import tarfile
 import zipfile
 
@@ -66,7 +67,7 @@ def build(registry, mirror, packages, tmp_path):
 
     def make(architectures=tuple(ARCHITECTURES), base="mirror/python:3.11", wheels_from=packages):
         workdir = tmp_path / ("work%d" % next(count))
-        workdir.mkdir()
+        workdir.mkdir(exist_ok=True)
         client = RegistryClient(registry.address, registry.username, registry.password, plain_http=True)
         base = Base(RegistryClient(mirror.address, plain_http=True), "%s/%s" % (mirror.address, base))
         reference = parse_reference("%s/npuops/node-agent:0.1.0" % registry.address)
@@ -351,3 +352,29 @@ def test_no_pip(build, mirror, tmp_path, monkeypatch):
     monkeypatch.setattr(wheels.sys, "executable", str(python))
     with pytest.raises(NpuError, match=r"The Python that runs Ansible \(.*/python\) has no pip.*set wheels"):
         build(wheels_from=None)
+
+
+@pytest.mark.parametrize("full", ["amd64/layer.tar", "arm64/root/usr/local/bin/npuops-python"])
+def test_a_directory_that_is_full(build, mirror, tmp_path, full):
+    agent_images.put_base(mirror)
+    (tmp_path / "work0" / full).parent.mkdir(parents=True)
+    (tmp_path / "work0" / full).symlink_to("/dev/full")
+    with pytest.raises(NpuError, match="cannot be built in %s/work0 on the controller: No space left.*TMPDIR" % tmp_path):
+        build()
+
+
+def test_a_base_layer_that_cannot_be_kept(build, mirror, registry, tmp_path):
+    agent_images.put_base(mirror)
+    image = build()
+    shutil.rmtree(tmp_path / "work0")
+    with pytest.raises(NpuError, match="cannot be built in %s/work0 on the controller: No such file.*TMPDIR" % tmp_path):
+        image.push()
+
+
+def test_a_wheel_that_cannot_be_read(build, mirror, packages):
+    agent_images.put_base(mirror)
+    wheel = next(packages.glob("grpclib*"))
+    wheel.unlink()
+    wheel.mkdir()
+    with pytest.raises(NpuError, match="%s cannot be read: Is a directory" % re.escape(str(wheel))):
+        build()

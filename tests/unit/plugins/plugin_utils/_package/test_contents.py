@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._package import contents
@@ -57,4 +60,22 @@ def test_a_package_that_unpacks_to_too_much(tmp_path, monkeypatch):
     monkeypatch.setattr(contents.image_files, "MAX_BYTES", 1000)
     path = driver_packages.by_hand(tmp_path / "x.run", [INFO, ("zeros", b"\0" * 1000)])
     with pytest.raises(NpuError, match="content has more than 0 MiB"):
+        contents.read(str(path), "p.run")
+
+
+@pytest.mark.parametrize("place", ["none", "full"])
+def test_where_kernel_modules_cannot_be_kept(tmp_path, monkeypatch, place):
+    path = driver_packages.by_hand(tmp_path / "x.run", [INFO, LIBRARY, MODULE])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    if place == "full":
+        (tmp_path / "none").mkdir()
+        make = tempfile.TemporaryDirectory.__enter__
+
+        def enter(directory):
+            os.symlink("/dev/full", os.path.join(directory.name, "a.ko"))
+            return make(directory)
+
+        monkeypatch.setattr(tempfile.TemporaryDirectory, "__enter__", enter)
+    said = "No space left on device" if place == "full" else "No such file or directory"
+    with pytest.raises(NpuError, match="p.run cannot be examined in %s/none on the controller: %s.*set TMPDIR" % (tmp_path, said)):
         contents.read(str(path), "p.run")
