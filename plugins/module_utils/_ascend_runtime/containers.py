@@ -9,9 +9,12 @@ import json
 import os
 from typing import NamedTuple
 
-STATE = "/run/containerd"
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+
 _TASKS = "io.containerd.runtime.v2.task"
 _LARGEST = 4 << 20
+# Containers end meanwhile, and each version of containerd has other files.
+_ABSENT = (FileNotFoundError, NotADirectoryError)
 _VISIBLE = "ASCEND_VISIBLE_DEVICES="
 
 
@@ -22,10 +25,27 @@ class Users(NamedTuple):
     with_chips: list
 
 
-def of(program, state=None):
-    """The Users of the runtime ``program``, by what containerd keeps of its containers below ``state`` (default: STATE)."""
+def of(program, daemon):
+    """The Users of the runtime ``program``, by what the ``daemon`` (a containerd_runtime.Daemon) keeps of its containers.
+
+    Raises NpuError if that cannot be read: what it does not show may run.
+    """
+    try:
+        state = daemon.state or daemon.dump().state
+        if not state:
+            raise NpuError("%s config dump names no state directory" % daemon.binary)
+        os.listdir(state)
+        return _users(program, os.path.join(state, _TASKS))
+    except (NpuError, OSError) as exc:
+        why = exc.message if isinstance(exc, NpuError) else "%s: %s" % (exc.filename, exc.strerror)
+        raise NpuError(
+            "It is not known which containers the Ascend Docker Runtime has started, so it was not removed: %s. Correct "
+            "containerd's configuration %s, or reboot the host, then run again" % (why, daemon.config)
+        ) from None
+
+
+def _users(program, top):
     found = Users([], [])
-    top = os.path.join(state or STATE, _TASKS)
     for namespace in _listed(top):
         for name in _listed(os.path.join(top, namespace)):
             bundle = os.path.join(top, namespace, name)
@@ -49,7 +69,7 @@ def _has_chips(config):
 def _listed(path):
     try:
         return sorted(os.listdir(path))
-    except OSError:
+    except _ABSENT:
         return []
 
 
@@ -57,5 +77,5 @@ def _read(path):
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as stream:
             return stream.read(_LARGEST)
-    except OSError:
+    except _ABSENT:
         return b""

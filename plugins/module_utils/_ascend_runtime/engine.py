@@ -180,14 +180,15 @@ class Removal:
         """
         if self.installed is None:
             return self._examine_rest()
-        users = containers.of(installation.PROGRAM)
+        daemon = containerd_runtime.find()
+        users = containers.of(installation.PROGRAM, daemon)
         if users.with_chips and not force:
             self.kept = (
                 "The Ascend Docker Runtime stays containerd's default runtime, because containers have chips by it (%d), which "
                 "they would lose when they start again. Run again when their pods have ended" % len(users.with_chips)
             )
             return None
-        self._registration = default_runtime.Registration(containerd_runtime.find(), installation.PROGRAM, self._timeout)
+        self._registration = default_runtime.Registration(daemon, installation.PROGRAM, self._timeout)
         reason = self._registration.examine_removal()
         if users.all:
             self.kept = (

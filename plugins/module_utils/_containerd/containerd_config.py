@@ -242,6 +242,11 @@ class Dump:
         return next((toml_edit.unquote(self.values[place]) for place in places if self.values.get(place)), None) or None
 
     @property
+    def state(self):
+        """The directory of what containerd keeps until the next boot, or None."""
+        return toml_edit.unquote(self.values.get(("state",), "")) or None
+
+    @property
     def cri_disabled(self):
         """The CRI plugin is disabled by disabled_plugins (as in Docker's packages)."""
         return disables_cri(self.values)

@@ -32,10 +32,11 @@ class Daemon:
 
     ``pid``: ID of its main process, None if it does not run. ``binary``: its program. ``config``: its configuration file;
     ``explicit``: whether that is on its command line. ``address``: its socket, None for the one in the configuration. ``unit``: its
-    systemd unit, or None. ``kind``: name of its _host.distributions.Distribution.
+    systemd unit, or None. ``kind``: name of its _host.distributions.Distribution. ``state``: the directory of that name on its
+    command line, None for the one in the configuration.
     """
 
-    def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd"):
+    def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd", state=None):
         self.pid = pid
         self.binary = binary
         self.config = config
@@ -43,6 +44,7 @@ class Daemon:
         self.address = address
         self.unit = unit
         self.kind = kind
+        self.state = state
 
     def dump(self, config=None):
         """The containerd_config.Dump of the file ``config``, by default the daemon's; raises NpuError with its errors."""
@@ -138,6 +140,7 @@ def _of(process, runtime, fs):
         host_process.option(process.argv, "address", "a"),
         _unit(process.cgroup),
         runtime["name"] if host_distributions.named(runtime["name"]) else "containerd",
+        host_process.option(process.argv, "state"),
     )
 
 
@@ -156,6 +159,7 @@ def _installed(fs):
         bool(config),
         host_process.option(argv, "address", "a"),
         DEFAULT_UNIT,
+        state=host_process.option(argv, "state"),
     )
 
 

@@ -39,6 +39,8 @@ class Host:
     def __init__(self, top, directory, monkeypatch):
         self.top, self.directory, self.made = top, directory, 0
         self.config = top / "config.toml"
+        self.containers, self.has_state = directory / "state", True
+        self.containers.mkdir()
         self.config.write_text(CONFIG)
         self.running = self.dump().default_runtime
         self.restarts = 0
@@ -55,7 +57,7 @@ class Host:
 
     def dump(self, config=None):
         with open(config or self.config, encoding="utf-8") as stream:
-            return containerd_config.Dump(stream.read())
+            return containerd_config.Dump((self.has_state and 'state = "%s"\n' % self.containers or "") + stream.read())
 
     def restart(self, *_args):
         self.restarts += 1
@@ -102,7 +104,6 @@ def _host(tmp_path, monkeypatch):
     monkeypatch.setattr(ascend_runtime, "LIBRARIES", str(parent / "driver/lib64"))
     monkeypatch.setattr(engine, "_LOCK", str(top / "run/runtime.lock"))
     monkeypatch.setattr(trial, "_PLACE", str(top / "run"))
-    monkeypatch.setattr(containers, "STATE", str(top / "state"))
     return Host(top, tmp_path, monkeypatch)
 
 
@@ -196,7 +197,7 @@ def test_another_machine(host, monkeypatch):
 def test_what_containers_need_stays(host, monkeypatch):
     host.install(host.package("26.1.0"))
     users = containers.Users(["a", "b"], ["a"])
-    monkeypatch.setattr(containers, "of", lambda _program: users)
+    monkeypatch.setattr(containers, "of", lambda _program, _daemon: users)
     removal = engine.Removal()
     assert removal.examine() is None and not removal.would_change() and "containers have chips by it (1)" in removal.kept
     users.with_chips.clear()
@@ -211,6 +212,35 @@ def test_what_containers_need_stays(host, monkeypatch):
     assert removal.examine()
     removal.apply()
     assert not os.path.exists(installation.HOME) and host.restarts == 2
+
+
+@pytest.mark.parametrize("place", ["configuration", "command-line"])
+def test_containers_are_found_where_containerd_keeps_them(host, place):
+    host.install(host.package("26.1.0"))
+    if place == "command-line":
+        host.daemon.state = str(host.containers)
+        host.containers = host.directory / "another"
+    bundle = host.directory / "state/io.containerd.runtime.v2.task/k8s.io/a"
+    bundle.mkdir(parents=True)
+    (bundle / "runtime").write_text(installation.PROGRAM)
+    (bundle / "config.json").write_text('{"process": {"env": ["ASCEND_VISIBLE_DEVICES=0"]}}')
+    removal = engine.Removal()
+    assert removal.examine() is None and "containers have chips by it (1)" in removal.kept
+
+
+@pytest.mark.parametrize("case", ["no-state", "no-directory", "no-list"])
+def test_a_removal_that_cannot_see_the_containers_is_refused(host, case):
+    host.install(host.package("26.1.0"))
+    if case == "no-state":
+        host.has_state = False
+    elif case == "no-directory":
+        host.containers.rmdir()
+    else:
+        host.containers.rmdir()
+        host.containers.write_text("")
+    with pytest.raises(NpuError, match="It is not known which containers the Ascend Docker Runtime has started.*run again"):
+        engine.Removal().examine()
+    assert os.path.exists(installation.PROGRAM) and host.running[0] == "ascend"
 
 
 def test_files_that_somebody_removed_by_hand(host):

@@ -132,6 +132,7 @@ def test_dump_of_containerd_1_7_and_2():
     assert (off.knows_cdi, off.enabled, off.on) == (True, False, False)
     assert (on.knows_cdi, on.enabled, on.on) == (True, True, True)
     assert off.address == on.address == "/run/containerd/containerd.sock"
+    assert off.state == on.state == "/run/containerd"
 
 
 def test_dump_of_containerd_2_3():
@@ -139,7 +140,7 @@ def test_dump_of_containerd_2_3():
     text = (FIXTURES / "v4-default-off.toml").read_text()
     off, on = config.Dump(text), config.Dump(text.replace("enable_cdi = false", "enable_cdi = true"))
     assert (off.knows_cdi, off.enabled, on.on) == (True, False, True)
-    assert off.address == "/run/containerd/containerd.sock"
+    assert (off.address, off.state) == ("/run/containerd/containerd.sock", "/run/containerd")
     assert config.Dump(text.replace("/containerd.sock'", "/elsewhere.sock'")).address == "/run/containerd/elsewhere.sock"
 
 

@@ -98,15 +98,18 @@ def test_given_on_the_command_line(host):
         "x/y.toml",
         "--address",
         "/run/x/y.sock",
+        "--state",
+        "/run/x",
         cgroup="0::/system.slice/site.slice/site-containerd.service\n",
     )
     daemon = host.find()
-    assert (daemon.pid, daemon.config, daemon.explicit, daemon.address, daemon.unit) == (
+    assert (daemon.pid, daemon.config, daemon.explicit, daemon.address, daemon.unit, daemon.state) == (
         pid,
         "/srv/x/y.toml",
         True,
         "/run/x/y.sock",
         "site-containerd.service",
+        "/run/x",
     )
 
 
