@@ -8,6 +8,7 @@ The container is created, with its devices and the driver's files, and removed a
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -20,6 +21,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._runtime.ascend_dock
 
 # In memory. The runtime refuses unusual characters in paths.
 _PLACE = "/run"
+_PREFIX = "npuops-trial-"
 _CREATE_SECONDS = 60
 _DELETE_SECONDS = 30
 _MAX_TEXT = 600
@@ -27,12 +29,25 @@ _MAX_TEXT = 600
 
 def problem(program, chip):
     """Why the runtime ``program`` cannot create a container with the chip of that number, as a sentence; None if it can."""
-    top = tempfile.mkdtemp(prefix="npuops-trial-", dir=_PLACE)
+    # Of processes that were killed. Only one process at a time installs a runtime.
+    for name in os.listdir(_PLACE):
+        if name.startswith(_PREFIX):
+            _remove(program, os.path.join(_PLACE, name))
+    top = tempfile.mkdtemp(prefix=_PREFIX, dir=_PLACE)
     try:
         return _create(program, chip, top)
     finally:
-        if not any(point.startswith(top + "/") for point in host_mounts.points()):
-            shutil.rmtree(top, ignore_errors=True)
+        _remove(program, top)
+
+
+def _remove(program, top):
+    """Delete the container and its directory ``top``. What remains of it, the next trial deletes."""
+    state, name = os.path.join(top, "state"), os.path.basename(top)
+    with contextlib.suppress(OSError):
+        host_command.run([program, "--root", state, "delete", "--force", name], _DELETE_SECONDS)
+    if os.path.lexists(os.path.join(state, name)) or any(point.startswith(top + "/") for point in host_mounts.points()):
+        return
+    shutil.rmtree(top, ignore_errors=True)
 
 
 def _create(program, chip, top):
@@ -48,19 +63,16 @@ def _create(program, chip, top):
     with open(os.path.join(bundle, "config.json"), "w", encoding="utf-8") as stream:
         json.dump(_config(chip), stream)
         os.fchmod(stream.fileno(), 0o600)
-    base = [program, "--root", state]
     try:
-        result = host_command.run(base + ["create", "--bundle", bundle, name], _CREATE_SECONDS, die_with_us=True)
+        argv = [program, "--root", state, "create", "--bundle", bundle, name]
+        result = host_command.run(argv, _CREATE_SECONDS, die_with_us=True)
     except OSError as exc:
         return "%s cannot be run: %s" % (program, exc.strerror or exc)
-    try:
-        if result.timed_out:
-            return "it did not create one within %d seconds" % _CREATE_SECONDS
-        if result.rc != 0:
-            return "it fails (exit status %s): %s" % (result.rc, " ".join(result.text.split())[-_MAX_TEXT:] or "see " + LOGS)
-        return None
-    finally:
-        host_command.run(base + ["delete", "--force", name], _DELETE_SECONDS)
+    if result.timed_out:
+        return "it did not create one within %d seconds" % _CREATE_SECONDS
+    if result.rc != 0:
+        return "it fails (exit status %s): %s" % (result.rc, " ".join(result.text.split())[-_MAX_TEXT:] or "see " + LOGS)
+    return None
 
 
 def check(program, chip, version):

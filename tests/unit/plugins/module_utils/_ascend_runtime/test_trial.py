@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
+import subprocess
+import sys
 
+import ansible_collections.npuops.ascend as collection
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import trial
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -59,3 +63,38 @@ def test_one_that_is_no_program(tmp_path, left):
     path.write_bytes(b"\x7fELF, but not really")
     path.chmod(0o550)
     assert "cannot be run" in trial.problem(str(path), 0) and not left()
+
+
+# As the runtime keeps a container below --root.
+KEEPS = """case " $* " in
+*" create "*) mkdir -p "$2/$6"; %s ;;
+*" delete "*) %s ;;
+esac"""
+
+
+def killed(tmp_path, runtime):
+    """A process that is killed as soon as it has created the container; the name of that."""
+    code = "from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import trial\ntrial._PLACE = %r\n"
+    code = code % str(tmp_path / "run") + "trial.problem(%r, 0)" % runtime
+    paths = str(pathlib.Path(next(iter(collection.__path__))).parents[2])
+    done = subprocess.run([sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": paths}, check=False)
+    assert done.returncode < 0
+    (name,) = os.listdir(tmp_path / "run")
+    assert (tmp_path / "run" / name / "state" / name).is_dir()
+    return name
+
+
+def test_what_a_killed_process_left_is_removed(tmp_path, left):
+    name = killed(tmp_path, program(tmp_path, KEEPS % ("kill -9 $PPID", "")))
+    (tmp_path / "run" / "other").mkdir()
+    runtime = program(tmp_path, KEEPS % ("", 'rmdir "$2/$5"'))
+    assert trial.problem(runtime, 0) is None
+    calls = [line.split()[2:] for line in (tmp_path / "calls").read_text().splitlines()[1:]]
+    assert [call[0] for call in calls] == ["delete", "create", "delete"] and calls[0] == ["delete", "--force", name]
+    assert left() == ["other"]
+
+
+def test_a_container_that_cannot_be_deleted_is_not_forgotten(tmp_path, left):
+    name = killed(tmp_path, program(tmp_path, KEEPS % ("kill -9 $PPID", "")))
+    assert "exit status 4" in trial.problem(program(tmp_path, "exit 4"), 0)
+    assert left() == [name]
