@@ -179,7 +179,7 @@ class Bundle:
     def _read(self, name: str, limit: int) -> bytes:
         path = self._file(name)
         with _opened(path) as stream:
-            content = _part(stream, limit + 1)
+            content = _part(stream, limit + 1, path)
         if len(content) > limit:
             raise NpuError(f"{path} has more than {limit} bytes: it is not part of a bundle")
         if name in self._verified and hashlib.sha256(content).hexdigest() != self._verified[name]:
@@ -374,16 +374,16 @@ def _is_signature(reference: Reference) -> bool:
 def _hash(path: str) -> str:
     found = hashlib.sha256()
     with _opened(path) as stream:
-        for chunk in iter(lambda: _part(stream, _CHUNK), b""):
+        for chunk in iter(lambda: _part(stream, _CHUNK, path), b""):
             found.update(chunk)
     return found.hexdigest()
 
 
-def _part(stream: IO[bytes], size: int) -> bytes:
+def _part(stream: IO[bytes], size: int, path: str) -> bytes:
     try:
         return stream.read(size)
     except OSError as exc:
-        raise NpuError(f"{stream.name} cannot be read: {exc.strerror}. The medium may be damaged") from None
+        raise NpuError(f"{path} cannot be read: {exc.strerror}. The medium may be damaged") from None
 
 
 @contextlib.contextmanager

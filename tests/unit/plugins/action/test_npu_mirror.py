@@ -17,6 +17,7 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry import RegistryClient
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import bundle as bundles
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror import copying
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.bundle import Bundle
 
@@ -285,6 +286,13 @@ def test_a_damaged_bundle_is_repaired_where_it_was_made(save, load, bundle):
     assert save()["checksum"] == made["checksum"]
     assert not list(blobs.glob(".partial*"))
     assert load()["changed"]
+
+
+@pytest.mark.parametrize("read", [bundles._hash, lambda path: Bundle(os.path.dirname(path))._read("mem", 10)])
+def test_a_part_that_the_medium_does_not_give(read):
+    """Nothing can be read at the beginning of a process's memory."""
+    with pytest.raises(NpuError, match="^/proc/self/mem cannot be read: Input/output error. The medium may be damaged"):
+        read("/proc/self/mem")
 
 
 def test_a_check_of_a_damaged_bundle(save, bundle):
