@@ -9,7 +9,9 @@ Source: https://github.com/opencontainers/distribution-spec/blob/main/spec.md
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
+import os
 import re
 import time
 import urllib.error
@@ -17,7 +19,7 @@ import urllib.parse
 import urllib.request
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import printable
-from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, registry_errors
+from ansible_collections.npuops.ascend.plugins.module_utils._image import manifests, registry_errors, registry_http
 from ansible_collections.npuops.ascend.plugins.module_utils._image.manifests import Descriptor, is_digest, sha256
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import is_tag, near_tags
 from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_authentication import Authentication
@@ -30,6 +32,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._image.registry_erro
 )
 
 _ACCEPT = ", ".join(manifests.MANIFESTS + manifests.INDEXES)
+_CHUNK = 1024 * 1024
 _MAX_TAG_PAGES = 10
 # Seconds in a row that a client waits at most for a registry that limits the rate of requests, and the first pause where that does
 # not say how long.
@@ -179,19 +182,53 @@ class RegistryClient:
 
         ``size``: the bytes that it has at most; ``seconds``: how long it may take. None: no limit.
         """
+        with open(path, "wb") as target:
+            if not self._receive(repository, digest, target, size, seconds):
+                raise self._mismatch(digest)
+
+    def resume(self, repository, digest, path, size, seconds=None):
+        """The same for a file that may have the beginning of the blob, of ``size`` bytes. It is empty if the digest is wrong."""
+        with open(path, "a+b") as target:
+            if target.tell() >= size:
+                target.truncate(0)
+            continued = target.tell() > 0
+            try:
+                right = self._receive(repository, digest, target, size, seconds)
+            except RegistryError as exc:
+                # Another status than those that have a class: it may refuse the range.
+                if not continued or type(exc) is not RegistryError:
+                    raise
+                right = False
+            if not right and continued:
+                # The beginning may have been of another file.
+                target.truncate(0)
+                right = self._receive(repository, digest, target, size, seconds)
+            if not right:
+                target.truncate(0)
+                raise self._mismatch(digest)
+
+    def _receive(self, repository, digest, target, size, seconds):
+        """Write the blob, from where the file ``target`` ends; whether the file has the ``digest`` then."""
         found = hashlib.sha256()
-        left = size
+        start = target.seek(0, os.SEEK_END)
+        if start:
+            target.seek(0)
+            for chunk in iter(functools.partial(target.read, _CHUNK), b""):
+                found.update(chunk)
         url = "/v2/%s/blobs/%s" % (repository, digest)
-        with self._request("GET", url, repository, limited=False, seconds=seconds) as response, open(path, "wb") as target:
+        headers = {"Range": "bytes=%d-" % start} if start else None
+        with self._request("GET", url, repository, headers=headers, limited=False, seconds=seconds) as response:
+            if start and not registry_http.continues(response, start):
+                target.truncate(0)
+                start, found = 0, hashlib.sha256()
             for chunk in self._connection.chunks(response):
-                if left is not None:
-                    left -= len(chunk)
-                    if left < 0:
-                        raise self._mismatch(digest)
+                start += len(chunk)
+                if size is not None and start > size:
+                    return False
                 found.update(chunk)
                 target.write(chunk)
-        if "sha256:" + found.hexdigest() != digest:
-            raise self._mismatch(digest)
+        target.flush()
+        return "sha256:" + found.hexdigest() == digest
 
     def tags(self, repository):
         """The tags of ``repository``, at most the first 10,000."""

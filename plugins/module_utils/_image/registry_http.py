@@ -11,11 +11,14 @@ from __future__ import annotations
 
 import functools
 import http.client
+import re
 import socket
 import threading
 import urllib.error
 import urllib.parse
 import urllib.request
+
+_RANGE = re.compile(r"bytes ([0-9]{1,15})-[0-9]{1,15}/(?:[0-9]{1,15}|\*)\Z", re.ASCII)
 
 
 class Refused(Exception):
@@ -63,6 +66,12 @@ class Watch:
                 connection.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass  # already closed
+
+
+def continues(response, start):
+    """Whether the ``response`` to a request for the range from ``start`` is that range. Servers may send the whole file instead."""
+    match = _RANGE.match(response.headers.get("Content-Range") or "")
+    return response.status == 206 and match is not None and int(match.group(1)) == start
 
 
 def check_url(url, plain_http):

@@ -48,9 +48,9 @@ class Artifact:
         return self._client, self._reference.repository, descriptor.digest
 
     def download(self, path: str, seconds: float) -> None:
-        """Write its file to ``path``. Raises NpuError."""
+        """Write its file to ``path``, from where that ends now. Raises NpuError."""
         size = self.check()
-        self._client.download(self._reference.repository, self._source.digest, path, size, seconds)
+        self._client.resume(self._reference.repository, self._source.digest, path, size, seconds)
 
     def _manifest(self) -> tuple[manifests.Descriptor, dict[str, Any]]:
         name = self._reference.digest or self._reference.tag

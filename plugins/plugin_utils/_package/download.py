@@ -11,7 +11,6 @@ from __future__ import annotations
 import base64
 import http.client
 import os
-import re
 import socket
 import ssl
 import time
@@ -31,7 +30,6 @@ _SILENCE = 30
 # How often a transfer that broke off is continued, if nothing came in between.
 _ATTEMPTS = 3
 _CHUNK = 1024 * 1024
-_RANGE = re.compile(r"bytes ([0-9]{1,15})-[0-9]{1,15}/(?:[0-9]{1,15}|\*)\Z", re.ASCII)
 
 
 class _BrokeOff(Exception):
@@ -89,7 +87,7 @@ def _continue(
     except (OSError, http.client.HTTPException, ValueError) as exc:
         raise _no_answer(source, exc, watch, silence) from None
     with response:
-        if target.tell() and (response.status != 206 or not _continues(response, target.tell())):
+        if target.tell() and not registry_http.continues(response, target.tell()):
             _restart(target)
         _receive(source, response, target)
 
@@ -112,11 +110,6 @@ def _receive(source: PackageSource, response: http.client.HTTPResponse, target: 
             _restart(target)
             raise NpuError("%s has more than %d GiB, which no %s has" % (source.name, MAX_BYTES // 2**30, source.what))
         target.write(content)
-
-
-def _continues(response: http.client.HTTPResponse, start: int) -> bool:
-    match = _RANGE.match(response.headers.get("Content-Range") or "")
-    return match is not None and int(match.group(1)) == start
 
 
 def _restart(target: IO[bytes]) -> None:

@@ -78,8 +78,8 @@ class Store:
             os.rename(part, path)
             fsync_directory(self._directory)
         except BaseException as exc:
-            # The next run continues it, but not if it fills the disk, nor if registries send all of it again.
-            if isinstance(exc, OSError) or source.kind != WEB or not _has_content(part):
+            # The next run continues it, but not if it fills the disk.
+            if isinstance(exc, OSError) or not _has_content(part):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(part)
             raise

@@ -43,6 +43,10 @@ class Registry:
         self.requests = []
         self.list_tags = True
         self.head = True
+        self.ranges = True  # False: it ignores them; None: it refuses them
+        # After how many bytes of a blob to close the connection, one number for each request; and which ranges were asked for.
+        self.cut = []
+        self.wanted = []
         self._server = http.server.ThreadingHTTPServer((host, port), _handler(self))
         self._server.daemon_threads = True
         self.address = "%s:%d" % (host, self._server.server_address[1])
@@ -183,11 +187,25 @@ def _handler(registry):
             if kind == "blobs":
                 if name not in registry.blobs:
                     return self.error(404, "BLOB_UNKNOWN")
-                return self.answer(200, registry.blobs[name])
+                return self.blob(registry.blobs[name])
             if (repository, name) not in registry.manifests:
                 return self.error(404, "MANIFEST_UNKNOWN")
             content, media_type = registry.manifests[(repository, name)]
             return self.answer(200, content, Content_Type=media_type, Docker_Content_Digest=sha256(content))
+
+        def blob(self, content):
+            wanted = self.headers.get("Range")
+            registry.wanted.append(wanted)
+            start = int(wanted[len("bytes=") : -1]) if wanted and registry.ranges else 0
+            if start > len(content) or wanted and registry.ranges is None:
+                return self.error(416, "RANGE_INVALID")
+            headers = {"Content_Range": "bytes %d-%d/%d" % (start, len(content) - 1, len(content))} if start else {}
+            body = content[start:]
+            if registry.cut:
+                headers["Content_Length"] = str(len(body))
+                body = body[: registry.cut.pop(0)]
+                self.close_connection = True
+            return self.answer(206 if start else 200, body, **headers)
 
         def tags(self, repository):
             names = [tag for name, tag in registry.manifests if name == repository and not tag.startswith("sha256:")]

@@ -319,6 +319,31 @@ def test_artifacts_that_do_not_fit(store, tmp_path, layers, text):
     assert left(tmp_path) == []
 
 
+@pytest.mark.parametrize("ranges", [True, False, None])
+def test_what_came_of_an_artifact_is_continued_by_the_next_run(store, tmp_path, ranges):
+    with Registry() as registry:
+        artifact(registry)
+        registry.cut = [150_000]
+        wanted = source("oci://%s/m/p:1" % registry.address, registry_plain_http=True)
+        with pytest.raises(NpuError, match="in the middle of an answer"):
+            store.file(wanted)
+        assert left(tmp_path) == [SUM + ".part"]
+        size = (tmp_path / "store" / (SUM + ".part")).stat().st_size
+        registry.ranges = ranges
+        store.file(wanted)
+        assert registry.wanted[:2] == [None, "bytes=%d-" % size] and size > 0 and left(tmp_path) == [SUM + ".run"]
+
+
+@pytest.mark.parametrize("rest", [b"other", CONTENT + b"more"])
+def test_what_was_left_of_another_artifact_does_not_matter(store, tmp_path, rest):
+    (tmp_path / "store").mkdir(mode=0o700)
+    (tmp_path / "store" / (SUM + ".part")).write_bytes(rest)
+    with Registry() as registry:
+        artifact(registry)
+        store.file(source("oci://%s/m/p:1" % registry.address, registry_plain_http=True))
+    assert left(tmp_path) == [SUM + ".run"]
+
+
 # --- the directory ---
 
 
