@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster impo
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import way_back as adopt_way_back
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import drain_policy
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import claims as pod_claims
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import stack_checks
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
@@ -36,7 +37,8 @@ class ActionModule(ClusterAction):
         pods = cluster.list("/api/v1/pods")
         drivers = drain_policy.DrainPolicy.of(pod_deletion=params["settings"].get("pod_deletion")).dra_drivers
         by_claim, unknown = pod_claims.npu_users(cluster, pods, drivers)
-        held = adopt_way_back.held(cluster.list(pod_claims.DAEMONSETS))
+        daemonsets = cluster.list(pod_claims.DAEMONSETS)
+        held = adopt_way_back.held(daemonsets)
         departures = withdrawal.leaving(params["hosts"], nodes, pods, by_claim, unknown, adopt_way_back.by_node(held, nodes))
         problem = withdrawal.refusal(departures, params["force"])
         if problem:
@@ -57,6 +59,9 @@ class ActionModule(ClusterAction):
             theirs,
             params["force"],
             noded=found["noded"].installed,
+            served=adopt_way_back.served(
+                mindcluster_foreign.device_plugins(daemonsets, params["namespace"]), withdrawal.kept_labels(departures)
+            ),
         )
         result = {
             "changed": bool(done),

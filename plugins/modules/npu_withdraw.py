@@ -15,7 +15,8 @@ description:
   - Removes the labels and annotations of this collection from nodes, waits until the pods of the device plugin, the exporter and
     the node agent have left them, removes the conditions C(npuops.ascend/DriverReady), C(npuops.ascend/ChipsHealthy) and
     C(npuops.ascend/NetworkReady), which the agent wrote, deletes its DeviceTaintRules with the effect C(None), and deletes the
-    ConfigMap C(mindx-dl-deviceinfo-<node>) in C(kube-system), in which the device plugin lists the chips of the node.
+    ConfigMap C(mindx-dl-deviceinfo-<node>) in C(kube-system), in which the device plugin lists the chips of the node, unless the
+    device plugin of another client serves the node.
   - Of MindCluster's labels (C(accelerator), C(workerselector) and others), removes those that this collection set, according to the
     managed fields of the Node. Keeps C(npuops.ascend/skip) and C(npuops.ascend/keep-cordoned), which belong to users.
   - Uncordons nodes that a maintenance of this collection left cordoned, unless they have the label C(npuops.ascend/keep-cordoned).

@@ -9,11 +9,13 @@ from collections.abc import Iterable, Mapping
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Labels, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import (
     ANNOTATION_ADOPTION,
+    ASIDE,
     LABEL_ADOPTED,
     give_back,
+    is_restricted,
 )
 
 
@@ -31,6 +33,12 @@ def by_node(found: Iterable[Object], nodes: Mapping[str, Object]) -> dict[str, l
             if left_daemonset.selects(item, labels):
                 sources.setdefault(name, []).append(left_daemonset.label_of(item))
     return sources
+
+
+def served(plugins: Iterable[Object], labels: Mapping[str, Labels]) -> set[str]:
+    """Names of the nodes that device plugins of others serve once ours have left. ``labels``: by node, those that it keeps."""
+    running = [item for item in plugins if not is_restricted(item, ASIDE)]
+    return {name for name, kept in labels.items() if any(left_daemonset.selects(item, kept) for item in running)}
 
 
 def left(found: Iterable[Object]) -> list[str]:

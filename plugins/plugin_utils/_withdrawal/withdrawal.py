@@ -173,6 +173,15 @@ def our_labels(node: Object) -> set[str]:
     return {key for key in mine if key in kube_client.labels(node)}
 
 
+def kept_labels(departures: Iterable[Leaving]) -> dict[str, dict[str, str]]:
+    """{node: the labels that stay on it}."""
+    nodes = [one.node for one in departures if one.node is not None]
+    return {
+        node["metadata"]["name"]: {key: value for key, value in kube_client.labels(node).items() if key not in our_labels(node)}
+        for node in nodes
+    }
+
+
 def leaving(
     hosts: Iterable[AskedHost],
     nodes: Mapping[str, Object],
@@ -232,10 +241,12 @@ def take_back(
     force: bool = False,
     clock: Clock = _CLOCK,
     noded: bool = False,
+    served: Collection[str] = (),
 ) -> list[str]:
     """Take labels, annotations, conditions, taints of chips and ConfigMaps away; returns phrases of what was (or would be) done.
     ``device_plugin_labels``: what the device plugin wrote on the nodes goes, too. ``force``: a maintenance that has begun
-    meanwhile does not count. ``noded``: it is in the cluster.
+    meanwhile does not count. ``noded``: it is in the cluster. ``served``: nodes with the device plugin of another client, whose
+    ConfigMap stays.
 
     A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
     """
@@ -249,7 +260,8 @@ def take_back(
         each.do("the taints of chips", taints_removal.remove, cluster, names, check_mode)
         for one in gone:
             each.do("the conditions of %s" % one.node_name, kube_agent_conditions.remove, cluster, one.node_name, check_mode)
-            each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)
+            if one.node_name not in served:
+                each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)
             if noded:
                 each.do("noded's report on %s" % one.node_name, _forget, cluster, _NODE_INFO % one.node_name, check_mode)
             if device_plugin_labels:

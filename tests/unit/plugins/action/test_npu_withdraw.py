@@ -107,3 +107,27 @@ def test_a_node_that_was_adopted_is_given_back_first(api):
     assert run(api, True, labels={"npuops.ascend/adopted": "true"})["left_in_cluster"] == [left]
     api.put(NODES, node("node-b", labels={"npuops.ascend/components": "enabled"}))
     assert run(api, True)["left_in_cluster"] == []
+
+
+@pytest.mark.parametrize(
+    ("expression", "labels", "stays"),
+    [
+        (None, THEIR_LABELS, True),
+        # The label that keeps it off also goes.
+        (left_daemonset.MOVING, {**THEIR_LABELS, "npuops.ascend/adopted": "true"}, True),
+        (left_daemonset.ASIDE, {**THEIR_LABELS, "npuops.ascend/adopted": "true"}, False),
+        (None, {}, False),
+    ],
+)
+def test_the_config_map_of_another_device_plugin_stays(api, expression, labels, stays):
+    """After adopt has given the node back, schedulers read it, and that plugin writes it."""
+    theirs = their_plugin()
+    theirs["metadata"].update(namespace="kube-system", uid="u", resourceVersion="1", generation=1)
+    if expression:
+        theirs["spec"]["template"]["spec"]["affinity"] = left_daemonset.holding(theirs, expression)["spec"]["template"]["spec"][
+            "affinity"
+        ]
+    api.put("/apis/apps/v1/daemonsets", theirs)
+    api.put("/api/v1/namespaces/kube-system/configmaps", {"metadata": {"name": "mindx-dl-deviceinfo-node-a"}})
+    run(api, labels=labels, force=True)
+    assert bool(api.objects["/api/v1/namespaces/kube-system/configmaps"]) is stays
