@@ -11,6 +11,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import wanted_components
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mirror.image_list import ImageList
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.unknown_variables import unknown_variables
 
 
@@ -33,9 +34,11 @@ class ActionModule(ControllerAction):
         found = ImageList()
         found.add_drivers(params["hosts"], params["driver_versions"])
         found.add_toolboxes(params["hosts"])
-        found.add_components(params["mindcluster_version_line"], wanted_components.of(params["components"]).values())
+        # As install takes the settings of the components.
+        mirror = host_config.complete(params["hosts"][0]["config"])["registry_mirror"] if params["hosts"] else None
+        found.add_components(params["mindcluster_version_line"], wanted_components.of(params["components"]).values(), mirror)
         if params["execution_environment_image"]:
-            found.add(params["execution_environment_image"], "AWX")
+            found.add(params["execution_environment_image"], "AWX", mirror)
         for image in params["extra"]:
             found.add(image, "npu_mirror_extra_images")
         return {

@@ -14,7 +14,8 @@ author:
 description:
   - Lists the driver image of each host, by its chips, kernel and operating system, or its driver package, the image with which
     C(npuops.ascend.accept) tests its chips, if it has one, and the images of the components that C(npuops.ascend.install) deploys.
-  - The names are those upstream, not those in a registry mirror.
+  - The names are those upstream, not those in a registry mirror. Images whose name in the inventory is below C(npu_registry_mirror)
+    of their host are not listed, but for those of O(extra); RV(table) names them.
   - Fails if the driver image of a host is not known, for example because the host could not be reached.
   - Uses neither a registry nor the cluster. Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:

@@ -25,7 +25,7 @@ def mirrored(text, mirror, variable=VARIABLE):
     if not text or not rules:
         return text
     reference = parse_reference(text)
-    if any(_below(reference.name, prefix) is not None for _upstream, prefix in rules):
+    if _is_in(rules, reference):
         return text
     for upstream, prefix in rules:
         rest = reference.repository if upstream is None else _below(reference.name, upstream)
@@ -34,6 +34,15 @@ def mirrored(text, mirror, variable=VARIABLE):
             # As a check: a long name may become too long.
             return str(parse_reference(prefix + "/" + rest + tail))
     return text
+
+
+def is_in_mirror(text, mirror, variable=VARIABLE):
+    """Whether the reference ``text`` names an image of the ``mirror`` itself, not one upstream. Raises NpuError."""
+    return _is_in(_rules(mirror, variable), parse_reference(text))
+
+
+def _is_in(rules, reference):
+    return any(_below(reference.name, prefix) is not None for _upstream, prefix in rules)
 
 
 def _rules(mirror, variable):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, one_line
+from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import VARIABLE, is_in_mirror
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.columns import aligned
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost
@@ -26,15 +27,17 @@ class ImageList:
     def __init__(self) -> None:
         self._needed_by: dict[str, list[str]] = {}
         self._packages: dict[PackageSource, list[str]] = {}
+        self._left_out: dict[str, list[str]] = {}
         self._reasons: list[str] = []
 
     @property
     def images(self) -> list[str]:
         return list(self._needed_by)
 
-    def add(self, image: str, needed_by: str) -> None:
-        """Raises NpuError for what is no reference."""
-        self._needed_by.setdefault(str(parse_reference(image)), []).append(needed_by)
+    def add(self, image: str, needed_by: str, mirror: Any = None) -> None:
+        """``mirror``: its npu_registry_mirror; what has a name in it is not copied. Raises NpuError for what is no reference."""
+        listed = self._left_out if is_in_mirror(image, mirror) else self._needed_by
+        listed.setdefault(str(parse_reference(image)), []).append(needed_by)
 
     def add_drivers(self, hosts: Iterable[AskedHost], versions: Sequence[str] = ()) -> None:
         """The driver of each host, its image in its version or in all of ``versions``, and its packages.
@@ -69,7 +72,7 @@ class ImageList:
             checked = CheckedHost(host)
             image = checked.config["accept_toolbox_image"]
             if image and checked.has_chips:
-                self.add(image, "accept of " + checked.name)
+                self.add(image, "accept of " + checked.name, checked.config["registry_mirror"])
 
     def _add_packages(self, checked: CheckedHost) -> None:
         """An artifact is copied like an image. A file on the controller is where it is needed."""
@@ -82,7 +85,7 @@ class ImageList:
         for source in sources:
             needed_by = "%s of %s" % (source.what, checked.name)
             if source.kind == REGISTRY:
-                self.add(source.place, needed_by)
+                self.add(source.place, needed_by, checked.config["registry_mirror"])
             elif source.kind == WEB:
                 listed = next((one for one in self._packages if one.is_same(source)), source)
                 self._packages.setdefault(listed, []).append(needed_by)
@@ -92,42 +95,44 @@ class ImageList:
         try:
             image, _profile = driver_image.reference_of(dict(checked.config, driver_version=version), checked.facts)
             reference = parse_reference(image)
-            self.add(image + ("@" + digest if digest and not reference.digest else ""), "driver of " + checked.name)
+            pinned = image + ("@" + digest if digest and not reference.digest else "")
+            self.add(pinned, "driver of " + checked.name, checked.config["registry_mirror"])
         except NpuError as exc:
             self._reasons.append("%s: %s" % (checked.name, one_line(exc.message)))
 
     def _add_other_kernels(self, checked: CheckedHost, version: str) -> None:
         reasons: list[str] = []
         for kernel, named in other_kernels.wanted(checked, reasons):
+            needed_by = "driver of %s for kernel %s" % (checked.name, kernel)
             try:
-                self.add(other_kernels.reference(checked, kernel, version), "driver of %s for kernel %s" % (checked.name, kernel))
+                self.add(other_kernels.reference(checked, kernel, version), needed_by, checked.config["registry_mirror"])
             except NpuError as exc:
                 if named:
                     reasons.append(one_line(exc.message))
         self._reasons += ["%s: %s" % (checked.name, reason) for reason in reasons]
 
-    def add_components(self, version_line: str, components: Iterable[Wanted]) -> None:
-        """What install deploys: those that are enabled. Raises NpuError."""
+    def add_components(self, version_line: str, components: Iterable[Wanted], mirror: Any = None) -> None:
+        """What install deploys: those that are enabled. ``mirror``: as for ``add``. Raises NpuError."""
         for wanted in components:
             if not wanted.enabled:
                 continue
             if wanted.part == wanted_components.AGENT:
-                self._add_agent(wanted.images["image"])
+                self._add_agent(wanted.images["image"], mirror)
             else:
-                self._add_component(version_line, wanted)
+                self._add_component(version_line, wanted, mirror)
 
-    def _add_agent(self, image: str | None) -> None:
+    def _add_agent(self, image: str | None, mirror: Any) -> None:
         if not image:
             raise NpuError(wanted_components.NO_AGENT_IMAGE)
-        self.add(image, "node agent")
+        self.add(image, "node agent", mirror)
 
-    def _add_component(self, version_line: str, wanted: Wanted) -> None:
+    def _add_component(self, version_line: str, wanted: Wanted, mirror: Any) -> None:
         reasons = mindcluster.mismatches(version_line, wanted.role, wanted.version, wanted.images)
         if reasons:
             raise NpuError("; ".join(reasons))
         for setting, image in wanted.images.items():
             found = image or mindcluster.image(version_line, wanted.part, wanted.version, setting)
-            self.add(found, wanted_components.TITLES[wanted.part])
+            self.add(found, wanted_components.TITLES[wanted.part], mirror)
 
     def result(self) -> list[dict[str, Any]]:
         return [{"image": image, "needed_by": needed_by} for image, needed_by in self._needed_by.items()]
@@ -140,4 +145,5 @@ class ImageList:
     def table(self) -> list[str]:
         """The list for people."""
         needed_by = [*self._needed_by.items(), *((source.name, needed) for source, needed in self._packages.items())]
-        return aligned([["IMAGE", "NEEDED BY"], *([name, ", ".join(needed)] for name, needed in needed_by)])
+        rows = aligned([["IMAGE", "NEEDED BY"], *([name, ", ".join(needed)] for name, needed in needed_by)])
+        return rows + ["not listed, its name is below %s: %s" % (VARIABLE, name) for name in self._left_out]

@@ -175,3 +175,29 @@ def test_components():
     assert images(**{part: {"enabled": "no"} for part in wanted_components.PARTS}) == []
     with pytest.raises(NpuError, match="npu_exporter_version is v26.1.0, of MindCluster 26.1"):
         images(node_agent=agent, exporter={"version": "v26.1.0"})
+
+
+@pytest.mark.parametrize("mirror", ["site.example/x", {"r.example": "site.example/x", "s.example": "site.example/y"}])
+def test_names_in_the_mirror_are_not_listed(mirror):
+    """The side with Internet access does not reach it, and there is nothing to copy from it to itself."""
+    package = {
+        "driver_source": "package",
+        "driver_package": "oci://site.example/x/packages:1",
+        "driver_package_sha256": "ab" * 32,
+        "driver_version": "25.5.0",
+    }
+    image = {"driver_repository": "site.example/x/driver", "driver_version": "25.5.0", "driver_kernels": ["6.6.0-150.oe2403sp3"]}
+    hosts = [
+        host("a", registry_mirror=mirror, accept_toolbox_image="site.example/x/toolbox:1", **package),
+        host("b", registry_mirror=mirror, **image),
+        host("c", registry_mirror=mirror, driver_image="r.example/x:1"),
+        # Another host has another mirror, or none.
+        host("d", driver_image="site.example/x/d:1"),
+    ]
+    found = ImageList()
+    found.add_drivers(hosts)
+    found.add_toolboxes(hosts)
+    settings = {"node_agent": {"image": "site.example/x/agent:1"}, "exporter": {"image": "r.example/e:7"}}
+    found.add_components("7.3", wanted_components.of({**settings, "device_plugin": {"enabled": False}}).values(), mirror)
+    assert found.images == ["r.example/x:1", "site.example/x/d:1", "r.example/e:7"]
+    assert "not listed, its name is below npu_registry_mirror: site.example/x/packages:1" in found.table()
