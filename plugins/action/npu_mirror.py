@@ -81,12 +81,15 @@ class ActionModule(ControllerAction):
         changed = copy.is_needed
         if changed and not self._task.check_mode:
             copy.run()
-        if copy.problems:
-            done = "%d others %s" % (len(copy.steps) - len(copy.refused), "are there" if not self._task.check_mode else "can be")
-            raise NpuError("%s. %s" % ("; ".join(copy.problems), done), changed=changed)
         # In check mode, a run would write another one.
         if isinstance(destination, Bundle) and not (changed and self._task.check_mode):
-            checksum = destination.checksum()
+            # Where every image was refused, there may be none yet.
+            checksum = destination.checksum() if not copy.problems or destination.is_complete() else None
+        if copy.problems:
+            done = "%d others %s" % (len(copy.steps) - len(copy.refused), "are there" if not self._task.check_mode else "can be")
+            if isinstance(destination, Bundle) and checksum:
+                done += ". Checksum of the bundle: " + checksum
+            raise NpuError("%s. %s" % ("; ".join(copy.problems), done), changed=changed, checksum=checksum)
         return {
             "changed": changed,
             "images": [step.result() for step in copy.steps],

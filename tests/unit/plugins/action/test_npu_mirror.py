@@ -562,9 +562,13 @@ def test_a_platform_that_is_missing_is_named_when_the_rest_has_been_copied(outsi
 
 
 def test_a_tag_that_does_not_exist_stops_no_other_image(save, outside, images):
-    with pytest.raises(NpuError, match="/mlops/driver:1 does not exist.* 2 others are there"):
+    with pytest.raises(NpuError, match="/mlops/driver:1 does not exist.* 2 others are there") as caught:
         save(images=[outside.address + "/mlops/driver:1", *images])
-    assert not save()["changed"]
+    saved = save()
+    assert not saved["changed"]
+    # The bundle is complete, and the side that loads it needs its checksum.
+    assert caught.value.details["checksum"] == saved["checksum"]
+    assert caught.value.message.endswith(". Checksum of the bundle: " + saved["checksum"])
     with pytest.raises(NpuError, match="/mlops/driver:1 does not exist"):
         save(images=[outside.address + "/mlops/driver:1"])
 
