@@ -24,6 +24,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answ
 
 # They answer for one run, so the next one must be told again.
 _ONCE = ("npu_upgrade_clear_halt", "npu_upgrade_retry")
+# Answers in AWX that its inventory does not have, by playbook; the surveys of the templates ask for them.
+_VERSION, _FIRMWARE = ("npu_driver_version",), ("npu_firmware_policy", "npu_firmware_version")
+_ANSWERS = {"install": _VERSION, "join": _VERSION, "plan": _VERSION + _FIRMWARE, "upgrade": _VERSION + _FIRMWARE}
 # Of ansible-playbook, whose names in Ansible's own options are these.
 _OPTIONS = {"remote_user": "--user", "private_key_file": "--private-key", "become_user": "--become-user"}
 _FLAGS = {
@@ -123,10 +126,31 @@ def _is_in_awx() -> bool:
 
 
 def _in_awx(playbook: str, given: Mapping[str, str], limit: str | None) -> str:
-    more = ["%s: %s" % item for item in given.items()]
+    answers = _answers()
+    repeated = {name: str(answers[name]) for name in _ANSWERS.get(playbook, ()) if not is_empty(answers.get(name))}
+    more = ["%s: %s" % item for item in {**repeated, **given}.items()]
     told = ["the variables " + ", ".join(more)] if more else []
     told += ["the limit " + limit] if limit else []
     return "launch the job template of npuops.ascend.%s again%s" % (playbook, " with " + " and ".join(told) if told else "")
+
+
+def _answers() -> dict[str, Any]:
+    """The extra variables of the job. AWX gives them in a file."""
+    found: dict[str, Any] = {}
+    for text in _option("extra_vars") or ():
+        found.update(_read(text[1:]) if text.startswith("@") else _parsed(text))
+    return found
+
+
+def _read(path: str) -> dict[str, Any]:
+    """What the file says; nothing if it cannot be read. AWX writes the tag !unsafe in it."""
+    from ansible.parsing.dataloader import DataLoader
+
+    try:
+        found = DataLoader().load_from_file(path)
+    except AnsibleError:
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _option(name: str) -> Any:

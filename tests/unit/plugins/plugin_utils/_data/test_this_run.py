@@ -78,3 +78,25 @@ def test_in_awx_there_is_a_job_template(started, monkeypatch):
     assert this_run.again("upgrade", {"npu_upgrade_retry": True}, limit="npu-a") == (
         "launch the job template of npuops.ascend.upgrade again with the variables npu_upgrade_retry: true and the limit npu-a"
     )
+
+
+def test_in_awx_the_answers_of_the_job_are_repeated(started, monkeypatch, tmp_path):
+    """The inventory still has the version before, and a launch without it would go back to that."""
+    answers = tmp_path / "extravars"
+    answers.write_text(
+        "{'npu_driver_version': !unsafe '25.5.1', 'npu_firmware_policy': !unsafe 'upgrade', 'npu_firmware_version': !unsafe '',"
+        " 'npu_upgrade_auto': !unsafe 'true', 'awx_job_id': 7}\n"
+    )
+    started(extra_vars=("@" + str(answers),))
+    monkeypatch.setenv("JOB_ID", "7")
+    monkeypatch.setenv("INVENTORY_ID", "2")
+    launch, version = "launch the job template of npuops.ascend.", " again with the variables npu_driver_version: "
+    firmware = ", npu_firmware_policy: upgrade"
+    assert this_run.again("upgrade") == launch + "upgrade" + version + "25.5.1" + firmware
+    told = this_run.again("upgrade", {"npu_driver_version": "25.5.0", "npu_upgrade_clear_halt": True})
+    assert told == launch + "upgrade" + version + "25.5.0" + firmware + ", npu_upgrade_clear_halt: true"
+    assert this_run.again("install") == launch + "install" + version + "25.5.1"
+    # Their templates do not ask for it.
+    assert this_run.again("rollback") == launch + "rollback again"
+    answers.write_text("- not a mapping\n")
+    assert this_run.again("upgrade") == launch + "upgrade again"
