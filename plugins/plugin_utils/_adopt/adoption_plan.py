@@ -147,7 +147,8 @@ class PlannedNode:
         more = {name: count for name, count in offered.items() if count > expected.get(name, 0) * each}
         if more:
             return [
-                "its node offers %s, and would offer %s afterwards. Set up the virtual NPUs with npu_vnpu, or let them end first"
+                "its node offers %s, and would offer %s afterwards. If these are virtual NPUs, let their pods end and destroy them"
+                " with npu-smi set -t destroy-vnpu; npu_vnpu can divide the chips again after the adoption"
                 % (_counts(offered), _counts(expected) or "nothing")
             ]
         return []

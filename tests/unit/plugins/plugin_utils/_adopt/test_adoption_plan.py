@@ -287,7 +287,11 @@ def test_what_becomes_of_a_node(options, action):
     [
         ({"pods": []}, "none of the device plugins that were found runs there"),
         ({"pods": [pod_of(daemonset(), "a", ready=False)]}, "there would be no way back"),
-        ({"offered": "16"}, "its node offers 16 huawei.com/Ascend910, and would offer 8"),
+        (
+            {"offered": "16"},
+            "its node offers 16 huawei.com/Ascend910, and would offer 8 huawei.com/Ascend910 afterwards. If these are virtual NPUs,"
+            " let their pods end and destroy them with npu-smi set -t destroy-vnpu;",
+        ),
         ({"labels": {"npuops.ascend/components": "enabled"}}, "and another device plugin"),
         ({"annotations": {"npuops.ascend/maintenance": "{}"}}, "its node is in maintenance"),
         ({"host": {"error": "timed out", "unreachable": True, "facts": None}}, "timed out"),
