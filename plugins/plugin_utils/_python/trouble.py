@@ -16,7 +16,9 @@ _CURE = (
     "Install one on the host and set ansible_python_interpreter to its path, or set ansible_python_interpreter to %s: then"
     " npuops.ascend.install installs one" % INTERPRETER
 )
-_OURS_IS_MISSING = "The installation, which adds it, has not completed on this host. Run npuops.ascend.install"
+_OURS_IS_MISSING = (
+    "The installation, which adds it from npu_node_agent_image, has not completed on this host. Run npuops.ascend.install"
+)
 
 
 def explain(result: Mapping[str, Any]) -> str | None:

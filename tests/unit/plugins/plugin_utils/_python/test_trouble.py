@@ -48,3 +48,13 @@ def test_the_wrapper_failed(result, text):
 
 def test_the_module_itself_failed():
     assert explain({"failed": True, "msg": "Chips of different families are in one host"}) is None
+
+
+def test_our_own_python_is_missing():
+    """Where the image has to come from a registry of the site, the setting tells which one that is."""
+    missing = "/bin/sh: 1: /var/lib/npuops/python/current/python3: not found"
+    told = explain({"rc": 127, "msg": NO_JSON, "module_stderr": missing + "\n"})
+    assert told.startswith(
+        "its Python is not installed yet (%s). The installation, which adds it from npu_node_agent_image," % missing
+    )
+    assert told.endswith(". Run npuops.ascend.install")
