@@ -34,6 +34,8 @@ def of(program, daemon):
         state = daemon.state or daemon.dump().state
         if not state:
             raise NpuError("%s config dump names no state directory" % daemon.binary)
+        if daemon.pid is None and not os.path.lexists(state):
+            return Users([], [])  # it has not run since the host booted
         os.listdir(state)
         return _users(program, os.path.join(state, _TASKS))
     except (NpuError, OSError) as exc:

@@ -21,11 +21,11 @@ def bundle(top, name, program, environment, config=None):
 
 
 def test_users(tmp_path):
-    assert containers.of(PROGRAM, SimpleNamespace(state=str(tmp_path))) == ([], [])
+    assert containers.of(PROGRAM, SimpleNamespace(pid=1, state=str(tmp_path))) == ([], [])
     bundle(tmp_path, "a-chips", PROGRAM, ["PATH=/", "ASCEND_VISIBLE_DEVICES=0,1"])
     bundle(tmp_path, "b-void", PROGRAM, ["ASCEND_VISIBLE_DEVICES=0", "ASCEND_VISIBLE_DEVICES=void"])
     bundle(tmp_path, "c-none", PROGRAM, ["PATH=/"])
     bundle(tmp_path, "d-runc", "", ["ASCEND_VISIBLE_DEVICES=0"])
     bundle(tmp_path, "e-unknown", PROGRAM, [], "[")
-    found = containers.of(PROGRAM, SimpleNamespace(state=str(tmp_path)))
+    found = containers.of(PROGRAM, SimpleNamespace(pid=1, state=str(tmp_path)))
     assert found.all == ["a-chips", "b-void", "c-none", "e-unknown"] and found.with_chips == ["a-chips", "e-unknown"]

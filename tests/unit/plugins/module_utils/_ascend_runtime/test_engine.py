@@ -243,6 +243,13 @@ def test_a_removal_that_cannot_see_the_containers_is_refused(host, case):
     assert os.path.exists(installation.PROGRAM) and host.running[0] == "ascend"
 
 
+def test_a_containerd_that_has_not_run_since_boot_has_no_containers(host):
+    host.install(host.package("26.1.0"))
+    host.containers.rmdir()
+    host.daemon.pid = None
+    assert containers.of(installation.PROGRAM, host.daemon) == ([], [])
+
+
 def test_files_that_somebody_removed_by_hand(host):
     """containerd still runs them, and starts no pod."""
     host.install(host.package("26.1.0"))
