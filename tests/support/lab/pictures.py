@@ -71,7 +71,7 @@ def told_to(prometheus: Monitoring, lab: Lab) -> Iterator[None]:
 def series(prometheus: Monitoring, panel: dict[str, Any], begin: float, end: float) -> list[drawing.Series]:
     found = []
     for target in panel["targets"]:
-        query = dashboards.as_prometheus_takes_it(target["expr"], NODE)
+        query = dashboards.as_prometheus_takes_it(target["expr"].replace("$__range", f"{end - begin:.0f}s"), NODE)
         if target["instant"]:
             answers = [dict(one, values=[one["value"]]) for one in prometheus.query(query)]
         else:
@@ -94,7 +94,7 @@ def main(version: str) -> None:
         TARGET.mkdir(exist_ok=True)
         for name in dashboards.NAMES:
             dashboard = json.loads(dashboards.file(name).read_text(encoding="utf-8"))
-            text = drawing.draw(dashboard, lambda panel: series(prometheus, panel, begin, end), begin, end)
+            text = drawing.draw(dashboard, lambda panel: series(prometheus, panel, begin, end), begin, end, STEP)
             (TARGET / f"{name}.svg").write_text(text, encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ def series(panel):
 @pytest.mark.parametrize("data", [series, lambda _panel: []])
 def test_each_panel_is_in_the_picture(name, data):
     dashboard = json.loads(dashboards.file(name).read_text(encoding="utf-8"))
-    root = ElementTree.fromstring(drawing.draw(dashboard, data, BEGIN, END))
+    root = ElementTree.fromstring(drawing.draw(dashboard, data, BEGIN, END, 60))
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert {panel["title"] for panel in dashboard["panels"]} <= set(texts)
     assert ("No data" in texts) is (data is not series)
@@ -40,7 +40,7 @@ def test_values_stand_where_they_belong():
         "fieldConfig": {"defaults": {"unit": "watt"}}, "targets": [{"instant": False}],
     }  # fmt: skip
     line = drawing.Series({}, "npu-a", [(BEGIN, 10), ((BEGIN + END) / 2, 20), (END, 5)])
-    root = ElementTree.fromstring(drawing.draw({"title": "t", "panels": [panel]}, lambda _panel: [line], BEGIN, END))
+    root = ElementTree.fromstring(drawing.draw({"title": "t", "panels": [panel]}, lambda _panel: [line], BEGIN, END, 3600))
     (polyline,) = root.iter("{http://www.w3.org/2000/svg}polyline")
     points = [tuple(map(float, point.split(","))) for point in polyline.get("points").split()]
     assert points[0][0] < points[1][0] < points[2][0] < 12 * 50 and points[1][1] < points[0][1] < points[2][1]
@@ -54,6 +54,12 @@ def test_values_stand_where_they_belong():
 )  # fmt: skip
 def test_values_are_readable(value, unit, shown):
     assert drawing.shown_as(value, unit) == shown
+
+
+def test_gaps_stay_gaps_and_a_line_costs_no_more_points_than_it_shows():
+    values = [(0, 1), (2, 1), (4, 1), (6, 3), (20, 3), (22, math.nan), (24, 2)]
+    parts = drawing.Series({}, "", values).parts(2)
+    assert parts == [[(0, 1), (4, 1), (6, 3)], [(20, 3)], [(24, 2)]]
 
 
 def test_the_legend_is_that_of_the_query():

@@ -188,7 +188,7 @@ def test_pushes_where_head_is_refused(registry):
     registry.head = False
     one = client(registry)
     digest = registry_server.sha256(b"abc")
-    for _time in range(2):  # what is there cannot be seen, and is sent again
+    for _time in range(2):  # an existing blob cannot be seen, and is sent again
         assert one.push_blob(REPOSITORY, digest, 3, io.BytesIO(b"abc")) is True
     assert not one.has_blob(REPOSITORY, digest) and one.blob(REPOSITORY, digest) == b"abc"
 
