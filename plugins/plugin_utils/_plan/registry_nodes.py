@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import socket
+import urllib.parse
 from collections.abc import Collection, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import selectors as kube_selectors
@@ -28,9 +29,9 @@ class RegistryNodes:
         names: set[str] = set()
         ports: set[int] = set()
         for registry in registries:
-            name, _colon, port = registry.rpartition(":") if ":" in registry else (registry, "", "443")
+            name, port = _name_and_port(registry)
             names.add(name)
-            ports.add(int(port) if port.isdecimal() else 443)
+            ports.add(port)
             self._addresses |= {name} | _resolved(name)
         ours = {
             address["address"]: name for name, node in nodes.items() for address in node.get("status", {}).get("addresses") or []
@@ -54,6 +55,17 @@ class RegistryNodes:
         )
         if served or (item.get("status") or {}).get("podIP") in self._addresses - {None} and not item["spec"].get("hostNetwork"):
             self.nodes[pod.node] = "the registry's pod %s" % pod.label
+
+
+def _name_and_port(registry: str) -> tuple[str, int]:
+    """Of an IPv6 address, without its brackets, as a Node has it."""
+    name = registry
+    try:
+        parts = urllib.parse.urlsplit("//" + registry)
+        name = parts.hostname or registry
+        return name, parts.port or 443
+    except ValueError:
+        return name, 443
 
 
 def _resolved(name: str) -> set[str]:

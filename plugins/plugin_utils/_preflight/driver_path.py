@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Iterable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
+from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import PREINSTALLED, CheckedHost
 
 
 def check_one(candidates: Iterable[CheckedHost]) -> None:
@@ -25,8 +26,16 @@ def check_one(candidates: Iterable[CheckedHost]) -> None:
         for verdict in verdicts:
             verdict.reasons.append(
                 "one cluster needs one driver path, because the device plugin's and the exporter's DaemonSets mount"
-                " it from every host; found: %s. Set the same npu_driver_root" % told
+                " it from every host; found: %s. %s" % (told, _advice(paths))
             )
+
+
+def _advice(paths: Mapping[str, Sequence[CheckedHost]]) -> str:
+    kept = sorted(path for path, hosts in paths.items() if any(host.config["driver_source"] == PREINSTALLED for host in hosts))
+    if len(kept) != 1:
+        return "Set the same npu_driver_root"
+    # The path of a preinstalled driver follows its package, not the variable.
+    return "Set npu_driver_root to %s for all hosts" % posixpath.dirname(kept[0])
 
 
 def check_deployed(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object], daemonsets: Iterable[Object]) -> None:

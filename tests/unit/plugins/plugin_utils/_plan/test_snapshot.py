@@ -9,7 +9,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import planner as rollout_planner
-from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import rollout_permissions, rollout_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import registry_nodes, rollout_permissions, rollout_settings
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import snapshot as fleet_snapshot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 
@@ -155,3 +155,18 @@ def test_a_registry_elsewhere(api):
     api.put(PODS, pod("web-1"))
     api.put(SERVICES, service(clusterIP="10.96.0.7", ports=[{"nodePort": 30500}]))
     assert fleet_snapshot.FleetSnapshot.read(connect(api), ["192.0.2.77:30500"]).registry_nodes == {}
+
+
+@pytest.mark.parametrize(
+    ("registry", "expected"),
+    [
+        ("registry.example.com", ("registry.example.com", 443)),
+        ("10.0.0.1:5000", ("10.0.0.1", 5000)),
+        ("[2001:db8::1]:5000", ("2001:db8::1", 5000)),
+        ("[2001:db8::1]", ("2001:db8::1", 443)),
+        ("registry:99999", ("registry", 443)),
+        ("[::1", ("[::1", 443)),
+    ],
+)
+def test_the_address_of_a_registry_is_as_a_node_has_it(registry, expected):
+    assert registry_nodes._name_and_port(registry) == expected

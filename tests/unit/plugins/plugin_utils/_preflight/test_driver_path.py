@@ -11,6 +11,15 @@ def test_mixed_driver_paths_are_refused():
     tree = {"loaded": True, "tree": "/usr/local/Ascend/driver"}
     verdicts = judge([host("a"), host("b", fact=facts(boot_id="boot-b", driver=tree), driver_source="preinstalled"), host("c")])
     assert all("/usr/local/Ascend/driver on b; /var/lib/Ascend/driver on a, c" in v.reasons[0] for v in verdicts)
+    assert all(v.reasons[0].endswith(". Set npu_driver_root to /usr/local/Ascend for all hosts") for v in verdicts)
+    # As it says.
+    alike = [host(name, driver_root="/usr/local/Ascend") for name in "ac"]
+    alike.insert(
+        1, host("b", fact=facts(boot_id="boot-b", driver=tree), driver_source="preinstalled", driver_root="/usr/local/Ascend")
+    )
+    assert all(v.status == "ready" for v in judge(alike))
+    apart = judge([host("a"), host("b", driver_root="/opt")])
+    assert all(v.reasons[0].endswith(". Set the same npu_driver_root") for v in apart)
 
 
 def test_a_limited_run_does_not_move_the_others_driver():
