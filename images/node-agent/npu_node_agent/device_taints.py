@@ -97,6 +97,8 @@ class DeviceTaints:
                 problem = await self._background.call(functools.partial(self._write, api, wanted), _LIMIT)
                 self._done, delay = wanted, self._retry
             except (OSError, ApiError, ValueError, LookupError, TypeError, RuntimeError) as exc:  # also timeouts, missing threads
+                # Part of it may have taken effect: what the cluster has is not known.
+                self._done = None
                 if isinstance(exc, ApiError) and exc.status in _REFUSALS:
                     # The cluster does not have the API, or the agent may not use it. Nothing depends on it, so it is tried rarely.
                     problem, pause = "device taints are not possible here: %s" % exc, self._refresh

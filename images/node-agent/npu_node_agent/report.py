@@ -48,6 +48,7 @@ class Reporter:
         self._retry = retry
         self._wanted: Union[None, str, dict] = None
         self._done: Union[None, str, dict] = None
+        self._withdrawn: Optional[str] = None  # the annotation that was removed, while its Event may exist
         self._background = Background("report")
 
     def want(self, state: Union[str, dict]) -> None:
@@ -78,6 +79,8 @@ class Reporter:
                 self._done, delay, complaint = wanted, self._retry, None
                 self._metrics.reports_pending.set(0)
             except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # including timeouts and missing threads
+                # Part of it may have taken effect: what the cluster has is not known.
+                self._done = None
                 self._metrics.reports_pending.set(1)
                 if str(exc) != complaint:
                     complaint = str(exc)
@@ -90,14 +93,19 @@ class Reporter:
         """Make all calls of one report; blocking."""
         node = api.request("GET", "/api/v1/nodes/" + self._node)
         patch = node_patch(node, wanted)
+        if patch and not isinstance(wanted, dict):
+            self._withdrawn = _annotations(node)[WEDGED]
         if patch:
             # A concurrent write causes a conflict, and the retry starts from the new object.
             patch["metadata"]["resourceVersion"] = node["metadata"]["resourceVersion"]
             api.request("PATCH", "/api/v1/nodes/" + self._node, patch, MERGE_PATCH)
         if isinstance(wanted, dict):
             self._refresh_event(api, node, wanted)
-        elif patch:
-            self._remove_event(api, _annotations(node)[WEDGED])
+            return
+        if self._withdrawn is not None:
+            # Also by a later try, which does not find the annotation any more.
+            self._remove_event(api, self._withdrawn)
+            self._withdrawn = None
 
     def _refresh_event(self, api: Api, node: dict, marker: dict) -> None:
         name = event_name(self._node, str(marker.get(SINCE)))

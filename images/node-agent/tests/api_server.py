@@ -29,6 +29,9 @@ class ApiServer:
         self.headers = []
         self.conflicts = 0
         self.refusals = []  # (status, message) of the next patches of the status
+        self.refuses = self.loses = lambda _method, _path: (
+            False
+        )  # requests that fail; those that take effect, with a failure as answer
         self.lock = threading.RLock()
         self._context = context
         self._port = 0
@@ -103,7 +106,10 @@ class _Handler(BaseHTTPRequestHandler):
         with self.api.lock:
             self.api.requests.append((self.command, self.path))
             self.api.headers.append(dict(self.headers))
-            status, answer = self._answer(body)
+            refused = self.api.refuses(self.command, self.path)
+            status, answer = (500, {}) if refused else self._answer(body)
+            if self.api.loses(self.command, self.path):
+                status, answer = 500, {"message": "no answer"}
         content = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(content)))

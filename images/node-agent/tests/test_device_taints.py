@@ -310,6 +310,20 @@ def test_a_rule_that_is_gone_comes_back(api, written):
     written(act, refresh=0.05)
 
 
+def test_a_rule_whose_creation_was_not_answered_goes_with_the_fault(api, written):
+    async def act(taints):
+        taints.want(WELL)
+        await until(lambda: api.requests)
+        api.loses = lambda method, _path: method == "POST"
+        taints.want(SICK)
+        await until(api.taints)
+        taints.want(WELL)
+        api.loses = lambda *_asked: False
+        await until(lambda: not api.taints())
+
+    written(act)
+
+
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])
 def test_a_rule_that_a_person_gave_an_effect_is_left_to_that_person(api, written, effect):
     async def act(taints):

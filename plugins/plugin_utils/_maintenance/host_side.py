@@ -316,7 +316,10 @@ class HostSide:
             seen.host = _unreachable_text(exc)  # most likely because it reboots; if not, it is asked again
             return
         except NpuError as exc:
-            self._refuse_to_be_late(record)
+            view = self._refuse_to_be_late(record)
+            if view["going_down"] or view["boot_id"] != record["boot_id"]:
+                seen.host = "the host goes down"  # an earlier call has sent it there
+                return
             raise NotSent("The host was not rebooted: %s" % exc.message)
         if answer["held"]:
             text = "Not rebooted: %s." % held_text(answer["held"])
@@ -325,14 +328,16 @@ class HostSide:
         if answer["queued"]:
             self._say("reboots" + (" to try %s" % release if release else ""))
 
-    def _refuse_to_be_late(self, record: Record) -> None:
-        """Raise Lost when a later run has been at the host."""
-        generation = self.view()["generation"]
+    def _refuse_to_be_late(self, record: Record) -> View:
+        """The host now. Raises Lost when a later run has been there."""
+        view = self.view()
+        generation = view["generation"]
         if generation > record["generation"]:
             raise node_log.Lost(
                 "The host has been rebooted by a later run (generation %d, this one has %d). This run leaves it unchanged."
                 % (generation, record["generation"])
             )
+        return view
 
 
 def _unreachable_text(exc: NpuError) -> str:

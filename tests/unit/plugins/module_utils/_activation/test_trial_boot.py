@@ -281,6 +281,25 @@ def test_reboot_that_cannot_be_queued(npu_host):
     assert reboot(npu_host, release=npu_host.new)["reason"]
 
 
+@pytest.mark.parametrize("case", ["silent", "queued"])
+def test_a_reboot_that_may_be_queued_is_not_called_refused(npu_host, monkeypatch, case):
+    """systemd-run waits for its job, and PID 1 may take long; an earlier call, whose answer was lost, makes it fail."""
+    run = host_command.run
+
+    def slow(argv, *arguments, **options):
+        if argv[0] != "systemd-run":
+            return run(argv, *arguments, **options)
+        if case == "queued":
+            run(argv, *arguments, **options)
+            return host_command.Result(1, "", "Unit npuops-reboot.service was already loaded")
+        return host_command.Result(None, "", "")
+
+    monkeypatch.setattr(host_command, "run", slow)
+    looks = iter([False, True])
+    monkeypatch.setattr(trial_boot, "is_going_down", lambda: case == "queued" and next(looks))
+    assert reboot(npu_host, release=npu_host.new)["reason"].startswith("reboot")
+
+
 CHIP, MANAGER = os.makedev(237, 0), os.makedev(238, 0)
 TOLD = "Character devices:\n  1 mem\n 10 misc\n237 devdrv-cdev\n238 davinci_manager\n\nBlock devices:\n  7 loop\n"
 

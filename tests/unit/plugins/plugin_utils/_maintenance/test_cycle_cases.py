@@ -327,6 +327,25 @@ def test_power_loss_between_intent_and_call():
     bench.assert_upgraded(boots=2)
 
 
+@pytest.mark.parametrize("late", [False, True])
+def test_a_reboot_that_was_queued_although_the_call_failed(late):
+    """The node must not be given back: it reboots. Nor may its approval count for another reboot."""
+    bench = Bench(annotations={APPROVE: "true"})
+    rebooted = bench.host.rebooted
+
+    def failing(*arguments):
+        bench.host.rebooted = rebooted
+        rebooted(*arguments)
+        if late:
+            bench.wait(40)  # it is back
+        raise NpuError("The reboot could not be queued: systemd-run: Unit npuops-reboot.service was already loaded")
+
+    bench.host.rebooted = failing
+    assert bench.run(auto=False)["outcome"] == "done"
+    bench.assert_upgraded()
+    assert APPROVE not in bench.annotations and bench.last["attempt"] == 1
+
+
 def test_the_trial_ended_by_itself():
     """It hung on the new driver, and an administrator power-cycled it: no other reboot."""
     bench = Bench()
