@@ -196,7 +196,7 @@ class RegistryClient:
                 right = self._receive(repository, digest, target, size, seconds)
             except RegistryError as exc:
                 # Another status than those that have a class: it may refuse the range.
-                if not continued or type(exc) is not RegistryError:
+                if not continued or exc.__class__ is not RegistryError:
                     raise
                 right = False
             if not right and continued:

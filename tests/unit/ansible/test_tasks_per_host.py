@@ -205,6 +205,20 @@ def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
     assert [node["name"] for node in arguments["nodes"]] == ["a", "c"] and done.returncode == 2, done.stdout
 
 
+def test_a_host_that_fails_alone_keeps_the_others_from_nothing(tmp_path, noted):
+    """Of a fleet in order, it is the only host that needs something: its play must not end the run."""
+    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
+    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
+    answers = {
+        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
+        "npu_driver_stage": {"b": [FAILED]},
+    }
+    done, tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    (_host, arguments), *_others = scripted.calls("npu_node")
+    assert [node["name"] for node in arguments["nodes"]] == ["a", "c"] and done.returncode == 2, done.stdout
+    assert len(scripted.calls("npu_wait")) == 1 and not per_host(tasks), done.stdout
+
+
 # An answer to one of the looks, and whether the host is settled with it.
 LOOKS = {
     "a driver that is to be activated": ("npu_driver", {"changed": True, "ready": {}}),
