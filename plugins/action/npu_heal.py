@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import hook_files, valid_settings
 
 
 class ActionModule(HostsAction):
@@ -24,5 +26,8 @@ class ActionModule(HostsAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
+        wrong = hook_files.problems(valid_settings.settings("npu_upgrade", params["settings"]), hook_files.OF_A_RECOVERY)
+        if wrong:
+            raise NpuError("Nothing was done: %s." % "; ".join(wrong))
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
         return plan(params, cluster.list("/api/v1/nodes"), cluster.clock.now()).result()

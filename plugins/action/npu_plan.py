@@ -34,7 +34,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.rollout_plan i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight import component_checks, driver_image
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import slots as maintenance_slots
-from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config, valid_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import hook_files, host_config, valid_settings
 
 _CONTROLLER_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -87,7 +87,7 @@ class ActionModule(HostsAction):
         if found:
             plan.cluster_notes += workload_parking.notes(found, plan.park)
         plan.cluster_notes += rollout_forks.notes(plan, context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
-        plan.cluster_reasons += kube_permissions.told(missing)
+        plan.cluster_reasons += kube_permissions.told(missing) + hook_files.problems(given)
         if alerts:
             notes, reasons = alerts.in_plan()
             plan.cluster_notes += notes

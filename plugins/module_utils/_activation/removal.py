@@ -10,6 +10,7 @@ changed. A loaded driver stays loaded until the next boot, because an Ascend chi
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import shlex
@@ -231,9 +232,12 @@ def _remove_tree(path):
 
 
 def _remove_directory(path):
-    """Remove the empty directory, unless another program has removed it since the plan."""
-    with contextlib.suppress(FileNotFoundError):
+    """Remove the empty directory, unless another program has removed it since the plan, uses it, or has mounted something on it."""
+    try:
         os.rmdir(path)
+    except OSError as exc:
+        if exc.errno not in (errno.ENOENT, errno.EBUSY, errno.ENOTEMPTY):
+            raise
 
 
 def _unlink(path, cache_of=None):

@@ -127,7 +127,7 @@ def test_three_commands(site, upstream, outside, inside, web, tmp_path):
     mirror = {"npu_registry_mirror": inside.address + "/site/"}
     printed = site("--check", npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions)
     assert not listing.exists() and "driver of npu-a, driver of npu-b" in printed
-    site(npu_mirror_list_file=str(listing), npu_mirror_driver_versions=versions, **mirror)
+    site(npu_mirror_list_file=listing.name, npu_mirror_driver_versions=versions, **mirror)
     assert not outside.requests
     listed = yaml.safe_load(listing.read_text())
     assert listed["npu_mirror_packages"] == [{"package": web.url(f"/{PACKAGE}.run"), "sha256": SHA256}] and not web.requests

@@ -114,7 +114,7 @@ class Fleet:
             "npu_registry_plain_http": True,
             "npu_node_agent_image": "registry.example/agent:0.1.0",
             "npu_status_file": str(self.directory / "fleet.json"),
-            "npu_upgrade_plan_file": str(self.directory / "plan.json"),
+            "npu_upgrade_plan_file": "plan.json",  # relative to where the command was started
             "npu_upgrade_report_dir": str(self.directory / "report"),
             "npu_upgrade_auto": True,
             "npu_upgrade_clear_halt": True,

@@ -29,7 +29,7 @@ HOSTS = dict.fromkeys(("a", "b"), {"ansible_connection": "local"})
 def status(directory, fleet=None, facts=({"npu": {}},), **variables):
     fleet = fleet or FLEET
     scripted = Scripted(directory, {"npu_facts": {"a": [{"npu": {}}], "*": list(facts)}, "npu_status": {"*": [fleet]}})
-    given = {"npu_status_file": str(directory / "fleet.json"), **variables}
+    given = {"npu_status_file": "fleet.json", **variables}  # relative to where the command was started
     done = scripted.run("npuops.ascend.status", HOSTS, "-e", json.dumps(given))
     # Whatever becomes of the run, all is shown and written.
     assert "<<the table>>" in done.stdout, done.stdout + done.stderr

@@ -219,6 +219,18 @@ def test_a_host_that_fails_alone_keeps_the_others_from_nothing(tmp_path, noted):
     assert len(scripted.calls("npu_wait")) == 1 and not per_host(tasks), done.stdout
 
 
+def test_an_empty_extra_variable_does_not_hide_what_preflight_checked(tmp_path, noted):
+    """Such as of an unset variable of the shell, or of a survey. The version of an image is compared with this one."""
+    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
+    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
+    answers = {"npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]}}
+    empty = [item for name in ("version", "image", "digest") for item in ("-e", "npu_driver_%s=" % name)]
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS, *empty)
+    ((host, arguments),) = scripted.calls("npu_driver_stage")
+    staged = {name: arguments[name] for name in ("version", "image", "digest")}
+    assert (host, staged) == ("b", {"version": "25.5.0", "image": "r/i:t", "digest": "sha256:1"}), done.stdout
+
+
 # An answer to one of the looks, and whether the host is settled with it.
 LOOKS = {
     "a driver that is to be activated": ("npu_driver", {"changed": True, "ready": {}}),

@@ -437,6 +437,16 @@ def test_exporter():
     assert policy["ingress"] == [{"from": EXPORTER["npu_exporter_scrapers"]}]
 
 
+@pytest.mark.parametrize(
+    ("role", "template", "variables"),
+    [("npu_exporter", "npu-exporter.yaml.j2", EXPORTER), ("npu_node_agent", "node-agent.yaml.j2", AGENT)],
+)
+def test_without_scrapers_no_pod_may_read_the_metrics(role, template, variables):
+    """An empty list of peers in a rule stands for all of them."""
+    policy = render(role, template, {**variables, role + "_scrapers": []})["NetworkPolicy"]["spec"]
+    assert [policy.get(kind.lower()) for kind in policy["policyTypes"]] == [[]] * len(policy["policyTypes"])
+
+
 def test_exporter_of_26_1():
     """Only the flags and the probe are others."""
     new = render("npu_exporter", "npu-exporter.yaml.j2", dict(EXPORTER, __npu_version_line=mindcluster.version_line("26.1")))

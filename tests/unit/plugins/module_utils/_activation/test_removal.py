@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import pytest
@@ -163,6 +164,24 @@ def test_only_empty_directories_go(npu_host):
     assert reasons == ["remove /user/cluster-info", "remove /user"]
     made.apply()
     assert npu_host.exists("etc/cdi/other.json") and not npu_host.exists("user")
+
+
+@pytest.mark.parametrize(("number", "stays"), [(errno.EBUSY, True), (errno.ENOTEMPTY, True), (errno.EACCES, False)])
+def test_an_empty_directory_that_cannot_be_removed(npu_host, monkeypatch, number, stays):
+    """A mount point, or one in which a program has written since."""
+    os.makedirs(npu_host.fs + "/user")
+    made, reasons = removal(npu_host, directories=["/user"])
+    assert reasons == ["remove /user"]
+
+    def rmdir(path):
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr(os, "rmdir", rmdir)
+    if stays:
+        made.apply()
+    else:
+        with pytest.raises(OSError, match="Permission denied"):
+            made.apply()
 
 
 @pytest.mark.parametrize("steps", [1, 4, 8, 11, 14, 17])
