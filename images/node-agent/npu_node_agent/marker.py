@@ -79,20 +79,26 @@ class Markers:
         os.rename(self._path(READY), self._path(SUSPENDED))
         self.poll()
 
-    def explain(self, since: str, reason: str, output: str, probes: int) -> None:
-        """Record in driver-suspended what happened. Raises OSError."""
+    def explain(self, added: dict) -> None:
+        """Record in driver-suspended what happened: the keys that a suspension adds. Raises OSError."""
         if self.suspended is not None:
-            write_json(self._path(SUSPENDED), {**self.suspended, SINCE: since, REASON: reason, OUTPUT: output, PROBES: probes})
+            write_json(self._path(SUSPENDED), {**self.suspended, **added})
             self.poll()
 
     def resume(self) -> None:
-        """Rename driver-suspended to driver-ready, with its original content. Raises OSError."""
+        """Rename driver-suspended to driver-ready, with its original content. Raises OSError.
+
+        If no file can be written, the explanation stays in it, until that of the next suspension replaces it.
+        """
         try:
             marker, _ = self._read(SUSPENDED)
         except FileNotFoundError:
             marker = None
         if marker is not None:
-            write_json(self._path(SUSPENDED), {key: value for key, value in marker.items() if key not in _ADDED})
+            try:
+                write_json(self._path(SUSPENDED), {key: value for key, value in marker.items() if key not in _ADDED})
+            except OSError as exc:
+                log.error("cannot remove from the marker why the driver was suspended: %s", exc)
             os.rename(self._path(SUSPENDED), self._path(READY))
         self.poll()
 

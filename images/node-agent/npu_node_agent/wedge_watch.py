@@ -18,7 +18,7 @@ from .changed import Changed
 from .chip_faults import Faults
 from .device_taints import DeviceTaints
 from .hints import Hints
-from .marker import SINCE, Markers
+from .marker import OUTPUT, PROBES, REASON, SINCE, Markers
 from .metrics import Metrics
 from .node_conditions import NodeConditions
 from .notice import Notices
@@ -83,6 +83,7 @@ class Watch:
         self._chips: Optional[Sequence[dict]] = None  # as npu-smi listed them last; None: not known in this state of the driver
         self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
         self._missing: Optional[str] = None
+        self._unwritten: Optional[dict] = None  # what driver-suspended is to say of this wedge, until it could be written
 
     async def run(self) -> None:
         """Watch until cancelled. Reacts immediately when another program changes a marker."""
@@ -128,6 +129,8 @@ class Watch:
         if self._markers.ready is not None and self._markers.suspended is not None:
             log.info("the driver was loaded again, so the suspension has ended")
             self._markers.drop_suspended()
+        if self._markers.suspended is None:
+            self._unwritten = None
         state = self._state()
         if state in (MAINTENANCE, ABSENT):
             return
@@ -181,11 +184,25 @@ class Watch:
             log.error("wedged: %d consecutive probes failed, so the driver is suspended", self._failures)
             self._markers.suspend()
         suspended = self._markers.suspended
-        if suspended is not None and SINCE not in suspended:
+        if suspended is None:
+            return
+        # One that was ready until now may still have the explanation of an earlier wedge.
+        if self._unwritten is None and (state == READY or SINCE not in suspended):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-            self._markers.explain(since, result.reason, result.output, self._failures)
+            self._unwritten = {SINCE: since, REASON: result.reason, OUTPUT: result.output, PROBES: self._failures}
+        if self._unwritten is not None:
+            try:
+                self._markers.explain(self._unwritten)
+                self._unwritten = None
+            except OSError as exc:
+                # The cluster is told all the same, because it has the node healed.
+                log.error("cannot write why the driver is suspended: %s", exc)
         if self._markers.suspended is not None:
-            self._reporter.want(self._markers.suspended)
+            self._reporter.want(self._suspended())
+
+    def _suspended(self) -> dict:
+        """driver-suspended, with what could not be written into it."""
+        return {**(self._markers.suspended or {}), **(self._unwritten or {})}
 
     def _check_cdi(self) -> None:
         problems = cdi_check.problems(self._spec, self._host, self._markers.ready)
@@ -255,7 +272,7 @@ class Watch:
         if state == MAINTENANCE:
             return driver_condition.IN_MAINTENANCE
         if state == SUSPENDED:
-            return driver_condition.wedged(self._markers.suspended or {})
+            return driver_condition.wedged(self._suspended())
         if state == ABSENT:
             if self._markers.failed is not None:
                 return driver_condition.failed(self._markers.failed)
