@@ -8,6 +8,7 @@ So only regular files with one name are read, no link is followed on the way to 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -31,32 +32,68 @@ class Found:
         self.size = size
 
 
-def search(top):
-    """(the regular files below the directory ``top``, what else is there and is not read, as (path, why))."""
+def search(top, has_time):
+    """(the regular files below the directory ``top``, what else is there and is not read, as (path, why)).
+
+    Nothing more is searched once ``has_time()`` is false.
+    """
     found, others = [], []
-    entries = 0
-    for path, directories, names, descriptor in os.fwalk(top, follow_symlinks=False):
-        below = os.path.relpath(path, top)
-        parts = () if below == "." else tuple(below.split(os.sep))
-        directories.sort()
-        if len(parts) >= _DEEPEST and directories:
-            others.append((path, "its directories are not searched: they are nested too deeply"))
-            del directories[:]
-        for name in sorted(names):
-            entries += 1
-            if entries > _MOST_ENTRIES:
-                others.append((top, "it has more than %d files: the others are left out" % _MOST_ENTRIES))
-                return found, others
-            try:
-                info = os.stat(name, dir_fd=descriptor, follow_symlinks=False)
-            except OSError:
-                continue  # removed meanwhile
+    seen, full, waiting = 0, None, [()]
+    while waiting and not full:
+        parts = waiting.pop()
+        path = os.path.join(top, *parts)
+        directories, files = [], []
+        try:
+            with contextlib.closing(_entries(top, parts)) as entries:
+                for name, info in entries:
+                    seen += 1
+                    full = _full(seen, has_time)
+                    if full:
+                        break
+                    if info is not None:
+                        (directories if stat.S_ISDIR(info.st_mode) else files).append((name, info))
+        except FileNotFoundError:
+            pass  # removed meanwhile
+        except OSError as exc:
+            others.append((path, "it cannot be read: %s" % exc.strerror))
+        for name, info in sorted(files):
             problem = _unfit(info)
             if problem:
                 others.append((os.path.join(path, name), problem))
             else:
                 found.append(Found(parts + (name,), info.st_mtime, info.st_size))
+        if len(parts) >= _DEEPEST and directories:
+            others.append((path, "its directories are not searched: they are nested too deeply"))
+        else:
+            waiting += [parts + (name,) for name, _info in sorted(directories, reverse=True)]
+    if full:
+        others.append((top, full))
     return found, others
+
+
+def _full(seen, has_time):
+    """Why no more than these entries are searched; None if more are."""
+    if seen > _MOST_ENTRIES:
+        return "it has more than %d files and directories: the others are left out" % _MOST_ENTRIES
+    return None if has_time() else "the time limit was reached while it was searched: the others are left out"
+
+
+def _entries(top, parts):
+    """(name, what stat says of it, None if it is removed meanwhile) of each entry of a directory. Raises OSError.
+
+    One by one, because a directory may have millions of them.
+    """
+    descriptor = _directory(top, parts)
+    try:
+        with os.scandir(descriptor) as listed:
+            for entry in listed:
+                try:
+                    info = os.stat(entry.name, dir_fd=descriptor, follow_symlinks=False)
+                except OSError:
+                    info = None
+                yield entry.name, info
+    finally:
+        os.close(descriptor)
 
 
 def read_tail(top, parts, most):
@@ -71,12 +108,8 @@ def read_whole(top, parts, most):
 
 def _read(top, parts, most, whole):
     try:
-        directory = os.open(top, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+        directory = _directory(top, parts[:-1])
         try:
-            for part in parts[:-1]:
-                inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
-                os.close(directory)
-                directory = inner
             # The open of a device could already do something.
             _check(os.stat(parts[-1], dir_fd=directory, follow_symlinks=False))
             descriptor = os.open(parts[-1], _FLAGS, dir_fd=directory)
@@ -95,6 +128,18 @@ def _read(top, parts, most, whole):
     if b"\0" in data:
         raise Unreadable("it is not text, so secrets in it cannot be found. If the support asks for it, copy it from the host")
     return whole_lines(data, start > 0), start > 0
+
+
+def _directory(top, parts):
+    """A descriptor of the directory ``parts`` below ``top``. Raises OSError, also for a link on the way."""
+    directory = os.open(top, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
+    for part in parts:
+        try:
+            inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
+        finally:
+            os.close(directory)
+        directory = inner
+    return directory
 
 
 def _check(info):

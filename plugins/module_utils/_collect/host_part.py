@@ -219,7 +219,7 @@ class HostPart:
 
     def _add_state(self):
         for folder, top in STATE.items():
-            for number, file in enumerate(self._search(top)):
+            for number, file in enumerate(self._search(top, lambda: True)):
                 self._add_file(folder, top, file, number, _MOST_STATE, whole=True)
         directory, name = os.path.split(cdi_spec.PATH)
         self._add_file("cdi", directory, host_files.Found((name,), 0, 0), 0, _MOST_STATE, whole=True)
@@ -249,7 +249,9 @@ class HostPart:
         for folder, top in LOGS.items():
             if not self.gathered.has_time(top):
                 return
-            found += [(file, folder, top, number) for number, file in enumerate(self._search(top))]
+            found += [
+                (file, folder, top, number) for number, file in enumerate(self._search(top, lambda: self.gathered.seconds > 0))
+            ]
         found.sort(key=lambda entry: entry[0].mtime, reverse=True)
         for index, (file, folder, top, number) in enumerate(found):
             if self.gathered.room < _LEAST_LOG:
@@ -259,8 +261,8 @@ class HostPart:
                 return
             self._add_file("logs/" + folder, top, file, number, _MOST_LOG, whole=False)
 
-    def _search(self, top):
-        """The files below a directory of the host."""
+    def _search(self, top, has_time):
+        """The files below a directory of the host that are found while ``has_time()``."""
         place = self.fs + top
         if os.path.islink(place):
             self.gathered.leave_out(top, "it is a link")
@@ -268,7 +270,7 @@ class HostPart:
         if not os.path.isdir(place):
             self.gathered.leave_out(top, "it does not exist", absent=True)
             return []
-        found, others = host_files.search(place)
+        found, others = host_files.search(place, has_time)
         for path, why in others:
             self.gathered.leave_out(path[len(self.fs) :], why)
         return found

@@ -21,6 +21,10 @@ def top(tmp_path):
     return tmp_path / "logs"
 
 
+def search(top, has_time=lambda: True):
+    return host_files.search(str(top), has_time)
+
+
 def names(found):
     return ["/".join(file.parts) for file in found]
 
@@ -29,7 +33,7 @@ def test_regular_files_wherever_they_are(top):
     (top / "a" / "b").mkdir(parents=True)
     (top / "a" / "b" / "one.log").write_text("1")
     (top / "two.log").write_text("2")
-    assert sorted(names(host_files.search(str(top))[0])) == ["a/b/one.log", "two.log"]
+    assert sorted(names(search(top)[0])) == ["a/b/one.log", "two.log"]
 
 
 def hard_link(top, outside):
@@ -63,7 +67,7 @@ def directory(top, _outside):
 @pytest.mark.parametrize("make", [link, hard_link, pipe, unix_socket, device, directory])
 def test_what_is_no_file_of_that_directory_is_not_read(top, make):
     make(top, top.parent / "outside")
-    found, others = host_files.search(str(top))
+    found, others = search(top)
     assert found == [] and (make is directory or [path for path, _why in others] == [str(top / "it")])
     # Nor if it was one when the directory was searched.
     for read in (host_files.read_tail, host_files.read_whole):
@@ -73,7 +77,7 @@ def test_what_is_no_file_of_that_directory_is_not_read(top, make):
 
 def test_a_directory_that_becomes_a_link_is_not_followed(top):
     (top / "inner").symlink_to(top.parent)
-    assert names(host_files.search(str(top))[0]) == []
+    assert names(search(top)[0]) == []
     with pytest.raises(host_files.Unreadable):
         host_files.read_tail(str(top), ("inner", "outside"), 100)
     (top.parent / "other").symlink_to(top.parent)
@@ -101,10 +105,58 @@ def test_directories_without_end(top, monkeypatch):
     deep = top.joinpath(*["d"] * 20)
     deep.mkdir(parents=True)
     (deep / "it").write_text("x")
-    found, others = host_files.search(str(top))
+    found, others = search(top)
     assert found == [] and "too deeply" in others[0][1]
-    monkeypatch.setattr(host_files, "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(host_files, "_MOST_ENTRIES", 4)
     for number in range(10):
         (top / str(number)).write_text("x")
-    found, others = host_files.search(str(top))
-    assert len(found) == 3 and "more than 3 files" in others[-1][1]
+    found, others = search(top)
+    assert len(found) in (3, 4) and others == [(str(top), "it has more than 4 files and directories: the others are left out")]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, lambda path: open(path, "w").close()])
+def test_millions_of_entries_are_not_even_listed(top, monkeypatch, make):
+    """Directories count as well, and what a directory has is not read to its end."""
+    for number in range(30):
+        make(str(top / str(number)))
+    original, seen = os.scandir, []
+
+    class Listing:
+        def __init__(self, descriptor):
+            self._inner = original(descriptor)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_exception):
+            self._inner.close()
+
+        def __iter__(self):
+            for entry in self._inner:
+                seen.append(entry.name)
+                yield entry
+
+    monkeypatch.setattr(os, "scandir", Listing)
+    monkeypatch.setattr(host_files, "_MOST_ENTRIES", 5)
+    found, others = search(top)
+    assert len(seen) == 6 and len(found) in (0, 5)
+    assert others == [(str(top), "it has more than 5 files and directories: the others are left out")]
+
+
+def test_a_search_ends_when_the_time_is_over(top):
+    for number in range(30):
+        (top / str(number)).mkdir()
+        (top / str(number) / "log").write_text("x")
+    left = iter([True] * 35)
+    found, others = search(top, lambda: next(left, False))
+    assert 0 < len(found) <= 5 and others == [
+        (str(top), "the time limit was reached while it was searched: the others are left out")
+    ]
+
+
+def test_no_descriptor_stays_open(top):
+    (top / "a" / "b").mkdir(parents=True)
+    before = os.listdir("/proc/self/fd")
+    for has_time in (lambda: True, lambda: False):
+        search(top, has_time)
+    assert len(os.listdir("/proc/self/fd")) == len(before)
