@@ -152,6 +152,10 @@ class ActionModule(ClusterAction):
                 node = cluster.get("/api/v1/nodes/" + params["node"])
                 if node is None:
                     return []
+                # The diagnosis may have taken hours.
+                obstacle = self._obstacle(params)
+                if obstacle:
+                    return [finding(smoke_pods.NAME, smoke_pods.LEVEL, UNKNOWN, obstacle)]
                 screen.show("%s: runs smoke pods" % params["node"])
                 return [smoke_pods.check(cluster, node, result["chips"], manifest, timeout, screen.show, clock)]
         except kube_client.NoCredentials:

@@ -8,10 +8,15 @@ from __future__ import annotations
 import pytest
 from ansible_collections.npuops.ascend.plugins.action import npu_accept_node
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+
+from support.kube.collective_stub import NODES, CollectiveApi
+from support.kube.eviction_stub import PODS, pod
 
 IMAGE = "tools.example.com/mlops/toolbox:26.1.0"
 SECRETS = {"registry_username": "alice", "registry_password": "s3cret", "registry_plain_http": True, "registry_ca_file": "/ca.pem"}
 RESULT = {"findings": [], "chips": 8}
+MANIFEST = {"metadata": {"name": "smoke", "namespace": "default"}, "spec": {"containers": [{"name": "main"}]}}
 
 
 def sent(**changes):
@@ -66,3 +71,25 @@ def test_the_cluster_is_asked_again_while_the_image_is_pulled(monkeypatch):
     }  # fmt: skip
     assert action._answer(params, None) == {"result": RESULT, "boot_id": "b-1"}
     assert calls == [None, None, "pods on the node use NPUs", "pods on the node use NPUs"]
+
+
+@pytest.mark.parametrize("came", [None, "maintenance", "uncordon", "job"])
+def test_smoke_pods_do_not_run_beside_what_came_during_the_diagnosis(monkeypatch, came):
+    ran = []
+    action = npu_accept_node.ActionModule.__new__(npu_accept_node.ActionModule)
+    monkeypatch.setattr(npu_accept_node.screen, "show", lambda text: None)
+    monkeypatch.setattr(npu_accept_node.smoke_pods, "check", lambda *arguments: ran.append(arguments) or {"name": "smoke pods"})
+    with CollectiveApi() as api:
+        node = api.node("a")
+        if came == "maintenance":
+            node["metadata"].setdefault("annotations", {})[kube_client.ANNOTATION_MAINTENANCE] = "{}"
+        elif came == "uncordon":
+            node["spec"]["unschedulable"] = False
+        elif came == "job":
+            api.put(PODS, pod("train", "a", npus=1))
+        api.put(NODES, node)
+        action._cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+        result = {"findings": [{"name": "chips", "verdict": "PASS"}], "chips": 8}
+        (found,) = action._smoke_pods({"node": "a", "level": 2, "ignore": [], "settings": {}}, MANIFEST, result)
+    assert len(ran) == (0 if came else 1) and found["name"] == "smoke pods"
+    assert came is None or (found["level"], found["verdict"]) == (2, "UNKNOWN") and found["seen"].startswith("not run, because ")
