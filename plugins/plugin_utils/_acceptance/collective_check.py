@@ -5,11 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import PASS, finding
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import collective_nodes, collective_pairs, collective_runs
+from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import (
+    collective_nodes,
+    collective_pairs,
+    collective_runs,
+    node_use,
+)
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance.collective import Collective
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance.collective_nodes import LEVEL, NAME, Findings, Group
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance.collective_pairs import Pair, Tried
@@ -30,16 +35,17 @@ def findings(cluster: AnyCluster, acceptances: Sequence[WaitingAcceptance], say:
     found: Findings = {}
     groups: list[Group] = []
     tried: list[Tried] = []
+    blocked: dict[str, str] = {}
     obstacle = None
     try:
         groups, found = collective_nodes.of(cluster, acceptances)
-        _run(cluster, groups, tried, say, clock)
+        _run(cluster, groups, tried, blocked, say, clock)
     except NpuError as exc:
         obstacle = exc.message
     if obstacle and not groups:
         return not_run(acceptances, obstacle)
     for group in groups:
-        found.update(_of_group(group, tried, obstacle))
+        found.update(_of_group(group, tried, blocked, obstacle))
     return found
 
 
@@ -48,11 +54,25 @@ def not_run(acceptances: Iterable[WaitingAcceptance], why: str) -> Findings:
     return {acceptance["document"]["node"]: collective_nodes.unknown(why, _MENDED) for acceptance in acceptances}
 
 
-def _run(cluster: AnyCluster, groups: Iterable[Group], tried: list[Tried], say: Callable[[str], None], clock: Clock) -> None:
+def _run(
+    cluster: AnyCluster,
+    groups: Iterable[Group],
+    tried: list[Tried],
+    blocked: dict[str, str],
+    say: Callable[[str], None],
+    clock: Clock,
+) -> None:
+    """Adds to ``blocked`` the nodes that must not be loaded any more when their turn comes, and why."""
     group_of = {name: group for group in groups for name in group.timeouts}
 
-    def collective(pair: Pair) -> Collective:
+    def collective(pair: Pair) -> Collective | None:
         group = group_of[pair.first]
+        # Those before it may have taken hours.
+        reasons = {name: node_use.reason(cluster, name, group.dra_drivers[name]) for name in pair}
+        found = {name: why for name, why in reasons.items() if why}
+        if found:
+            blocked.update(found)
+            return None
         limits = [group.timeouts[name] for name in pair]
         say("%s and %s: run the collective" % pair)
         return Collective(cluster, pair, group.manifest, max(limits) if all(limits) else 0, say, clock)
@@ -66,13 +86,15 @@ def _of(group: Group, tried: Iterable[Tried]) -> list[Tried]:
     return [one for one in tried if one.pair.first in group.timeouts]
 
 
-def _of_group(group: Group, tried: Iterable[Tried], obstacle: str | None) -> Findings:
+def _of_group(group: Group, tried: Iterable[Tried], blocked: Mapping[str, str], obstacle: str | None) -> Findings:
     its, found = _of(group, tried), Findings()
     for name in group.timeouts:
         if len(group.timeouts) == 1:
             found[name] = collective_nodes.unknown("not run, because no other node of this run can be its partner", _ALONE)
+        elif name in blocked and not any(name in one.pair for one in its):
+            found[name] = collective_nodes.unknown(blocked[name])
         elif not any(name in one.pair for one in its):
-            found[name] = collective_nodes.unknown(obstacle or "not run", _MENDED)
+            found[name] = collective_nodes.unknown(obstacle or "not run, because its partner must not be loaded any more", _MENDED)
         else:
             verdict, seen = collective_pairs.judged(name, its)
             found[name] = finding(NAME, LEVEL, verdict, seen, None if verdict == PASS else _FAILED)

@@ -34,6 +34,7 @@ class Group:
 
     manifest: Object
     timeouts: dict[str, int] = field(default_factory=dict)  # by node
+    dra_drivers: dict[str, list[str]] = field(default_factory=dict)  # by node
 
 
 def of(cluster: AnyCluster, acceptances: Iterable[WaitingAcceptance], load: Load = collective.load) -> tuple[list[Group], Findings]:
@@ -67,6 +68,7 @@ def of(cluster: AnyCluster, acceptances: Iterable[WaitingAcceptance], load: Load
         else:
             group = groups.setdefault((path, *sorted(asked or _offered(node))), Group(manifest))
             group.timeouts[name] = acceptance["request"]["timeout"]
+            group.dra_drivers[name] = acceptance["request"]["dra_drivers"]
     return list(groups.values()), findings
 
 

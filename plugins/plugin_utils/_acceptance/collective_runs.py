@@ -16,15 +16,16 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import C
 _Running = dict[Pair, tuple[Collective, Generator[None, None, "str | None"]]]
 
 
-def run(pairs: Sequence[Pair], of: Callable[[Pair], Collective], tried: list[Tried], clock: Clock) -> None:
-    """Run the collectives ``of`` these pairs, and add to ``tried`` how each of them ended. Raises NpuError."""
+def run(pairs: Sequence[Pair], of: Callable[[Pair], Collective | None], tried: list[Tried], clock: Clock) -> None:
+    """Run the collectives ``of`` these pairs, and add to ``tried`` how each of them ended; None is not run. Raises NpuError."""
     waiting, running = list(pairs), _Running()
     try:
         while waiting or running:
             for pair in collective_pairs.next_ones(waiting, running):
                 waiting.remove(pair)
                 collective = of(pair)
-                running[pair] = collective, collective.steps()
+                if collective is not None:
+                    running[pair] = collective, collective.steps()
             for pair, (_collective, steps) in list(running.items()):
                 try:
                     next(steps)

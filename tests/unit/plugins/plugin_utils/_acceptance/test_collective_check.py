@@ -175,3 +175,23 @@ def test_a_manifest_that_has_gone(api, manifest):
     acceptances = fleet(api, manifest, "ab")
     manifest.unlink()
     assert "npu_accept_collective_pod cannot be read" in check(api, acceptances)["a"][1]
+
+
+@pytest.mark.parametrize("busy", ["a", "e"])
+def test_pods_that_come_before_the_turn_of_a_pair(api, manifest, busy):
+    acceptances = fleet(api, manifest, "abcde")
+    original = api.answer
+
+    def answer(method, path, query, body):
+        if method == "POST" and path == PODS:
+            api.put(ALL_PODS, pod("train", busy, npus=1))
+        return original(method, path, query, body)
+
+    api.answer = answer
+    found = check(api, acceptances)
+    assert api.pairs == [("a", "b"), ("c", "d")]
+    assert {name: verdict for name, (verdict, *_rest) in found.items()} == {**dict.fromkeys("abcd", "PASS"), "e": "UNKNOWN"}
+    if busy == "e":
+        assert found["e"][1].startswith("not run, because pods on the node use NPUs: train/train")
+    else:
+        assert found["e"][1] == "not run, because its partner must not be loaded any more"
