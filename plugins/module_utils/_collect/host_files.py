@@ -38,7 +38,8 @@ def search(top, has_time):
     Nothing more is searched once ``has_time()`` is false.
     """
     found, others = [], []
-    seen, full, waiting = 0, None, [()]
+    seen, full = 0, None
+    waiting: list[tuple[str, ...]] = [()]
     while waiting and not full:
         parts = waiting.pop()
         path = os.path.join(top, *parts)

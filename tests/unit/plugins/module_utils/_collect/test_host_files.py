@@ -116,7 +116,7 @@ def test_directories_without_end(top, monkeypatch):
 
 @pytest.mark.parametrize("make", [os.mkdir, lambda path: open(path, "w").close()])
 def test_millions_of_entries_are_not_even_listed(top, monkeypatch, make):
-    """Directories count as well, and what a directory has is not read to its end."""
+    """Directories also count, and what a directory has is not read to its end."""
     for number in range(30):
         make(str(top / str(number)))
     original, seen = os.scandir, []
