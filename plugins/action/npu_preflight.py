@@ -45,6 +45,7 @@ class ActionModule(HostsAction):
         "rollout_max_unavailable": {"type": "str", "default": "1"},
         "settings": {"type": "dict", "default": {}},
         "adopting": {"type": "bool", "default": False},
+        "leave_out": {"type": "bool", "default": False},
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -109,15 +110,22 @@ class ActionModule(HostsAction):
             adopting=params["adopting"],
         )
         problem = preflight_report.report(verdicts, reasons)
-        if problem:
-            raise NpuError(problem, blocked=[verdict.name for verdict in verdicts if verdict.reasons])
+        blocked = [verdict.name for verdict in verdicts if verdict.reasons]
+        if problem and (reasons or not params["leave_out"]):
+            raise NpuError(problem, blocked=blocked)
+        to_do = [verdict for verdict in verdicts if not verdict.reasons]
+        problems = preflight_report.problems(verdicts)
+        plan = [verdict.line() for verdict in to_do]
+        plan += ["left out: " + line for line in problems] + ["cluster: " + note for note in notes]
         return {
             "hosts": {verdict.name: verdict.result() for verdict in verdicts},
             "ready": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.READY],
             "look": _look([verdict for verdict in verdicts if verdict.may_be_settled]),
             "no_chip": [verdict.name for verdict in verdicts if verdict.status == maintenance_verdict.SKIPPED],
-            "pause": [verdict.node_name for verdict in verdicts if verdict.vnpu_pause],
-            "plan": [verdict.line() for verdict in verdicts] + ["cluster: " + note for note in notes],
+            "pause": [verdict.node_name for verdict in to_do if verdict.vnpu_pause],
+            "plan": plan,
+            "blocked": blocked,
+            "problems": problems,
             "service_monitors": cluster.get("/apis/monitoring.coreos.com/v1") is not None,
             "admission_policies": policies,
             "kubelet_pods": node_checks.kubelets_tell_pods_apart(nodes.values()),

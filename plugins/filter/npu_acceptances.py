@@ -12,7 +12,7 @@ author:
   - npuops.ascend maintainers (@npuops)
 description:
   - Collects, for each host, what the playbook registered as C(__npu_collective), or otherwise as C(__npu_acceptance).
-positional: hostvars, waiting
+positional: hostvars, waiting, problems
 options:
   _input:
     description: Inventory names.
@@ -26,6 +26,10 @@ options:
   waiting:
     description:
       - Whether to return only the acceptances that wait for M(npuops.ascend.npu_accept_collective), as that module takes them.
+    type: bool
+    default: false
+  problems:
+    description: Whether to return only why hosts were not accepted.
     type: bool
     default: false
 """
@@ -42,22 +46,28 @@ _value:
   description:
     - One entry per host, as M(npuops.ascend.npu_accept_node) or M(npuops.ascend.npu_accept_collective) returned it.
     - With O(waiting), the option C(acceptances) of M(npuops.ascend.npu_accept_collective).
+    - With O(problems), a text for each host that was not accepted.
   type: list
-  elements: dict
+  elements: raw
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 
-def npu_acceptances(names: Iterable[str], hostvars: Any, waiting: bool = False) -> list[dict[str, Any]]:
+def npu_acceptances(names: Iterable[str], hostvars: Any, waiting: bool = False, problems: bool = False) -> list[Any]:
     """See DOCUMENTATION."""
     from ansible_collections.npuops.ascend.plugins.plugin_utils._data.outside import outside
 
     if waiting:
         found = [_waiting(name, hostvars[name].get("__npu_acceptance") or {}) for name in names]
         return outside([one for one in found if one["request"]])
-    return outside([_newest(name, hostvars[name]) for name in names])
+    newest = [_newest(name, hostvars[name]) for name in names]
+    if problems:
+        # An acceptance that came to its end has the key, even if there is none.
+        found = [one["problem"] if "problem" in one else one["msg"] for one in newest]
+        return outside([problem for problem in found if problem is not None])
+    return outside(newest)
 
 
 def _waiting(name: str, answer: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ description:
     user may do what install needs.
   - Checks that each host can have the virtual NPUs of C(npu_vnpu), and that no pod uses the NPUs of a node whose virtual NPUs
     change. Of O(settings), it uses C(pod_deletion.dra_drivers). Pods with a ResourceClaim of one of these drivers use NPUs.
-  - Fails if any host has a problem, and lists all problems at once.
+  - Fails if any host has a problem, unless O(leave_out), and lists all problems at once.
   - Runs inside Ansible on the controller, whatever host the task is for. It also queries the registry from there.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options
@@ -51,6 +51,12 @@ options:
         that have not moved get no components from M(npuops.ascend.npu_node).
     type: bool
     default: false
+  leave_out:
+    description:
+      - Whether hosts with problems are left out, instead of keeping the others from being installed. They are in RV(blocked), but
+        not in RV(ready). A problem of the cluster is a failure nevertheless.
+    type: bool
+    default: false
 """
 
 EXAMPLES = r"""
@@ -76,7 +82,7 @@ hosts:
   type: dict
   contains:
     status:
-      description: V(ready), or V(skipped) for a host without a chip.
+      description: V(ready), V(skipped) for a host without a chip, V(blocked) or V(unreachable) for one that is left out.
       type: str
     notes:
       description: Notes about the host.
@@ -198,8 +204,13 @@ kubelet_pods:
   returned: success
   type: bool
 blocked:
-  description: Inventory names of the hosts with problems.
-  returned: failure
+  description: Inventory names of the hosts with problems. Without O(leave_out), there are none on success.
+  returned: always
+  type: list
+  elements: str
+problems:
+  description: What is wrong with RV(blocked), as text. A problem that several hosts share is one line, with their names.
+  returned: success
   type: list
   elements: str
 """

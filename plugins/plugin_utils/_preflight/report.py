@@ -5,11 +5,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._preflight.checked_host import CheckedHost
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import UNREACHABLE
+
+
+def problems(verdicts: Iterable[CheckedHost]) -> list[str]:
+    """A line for each reason, with the names of the hosts that share it."""
+    shared: dict[str, list[str]] = {}
+    for verdict in verdicts:
+        for reason in verdict.reasons:
+            shared.setdefault(reason, []).append(verdict.name)
+    return ["%s: %s" % (", ".join(names), reason) for reason, names in shared.items()]
 
 
 def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> str | None:
@@ -17,11 +26,8 @@ def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> s
 
     Reasons that several hosts share are told once, with their names.
     """
-    shared: dict[str, list[str]] = {}
-    for verdict in verdicts:
-        for reason in verdict.reasons:
-            shared.setdefault(reason, []).append(verdict.name)
-    if not shared and not cluster_reasons:
+    found = problems(verdicts)
+    if not found and not cluster_reasons:
         return None
     stopped = [verdict.name for verdict in verdicts if verdict.reasons]
     lines = []
@@ -30,7 +36,7 @@ def report(verdicts: Sequence[CheckedHost], cluster_reasons: Sequence[str]) -> s
     else:
         lines.append("Nothing was changed: install lacks what it needs in the cluster.")
     lines.extend("  cluster: %s" % reason for reason in cluster_reasons)
-    lines.extend("  %s: %s" % (", ".join(names), reason) for reason, names in shared.items())
+    lines.extend("  " + problem for problem in found)
     if any(verdict.status == UNREACHABLE for verdict in verdicts):
         lines.append("To continue without a host, exclude it: %s." % this_run.limit_without("<host>"))
     return "\n".join(lines)

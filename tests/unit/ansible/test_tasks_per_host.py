@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.stack import PARTS
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.pace import pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
+from support.fleet import installed
 from support.fleet.reports import planned
 from support.scripted import Scripted
 
@@ -38,7 +38,6 @@ COMPONENTS = {
     "containerd_dir": "/run/containerd", "kubelet_dir": "/var/lib/kubelet", "accelerators": [], "admission_policies": False,
     "service_monitors": False, "kubelet_pods": False,
 }  # fmt: skip
-UNCHANGED = {"changed": False, "changes": [], "rollouts": []}
 FAILED = {"failed": True, "msg": "it fails"}
 PLAN = {
     "components": {"order": None, "from": [], "to": None, "changes": []},
@@ -49,37 +48,12 @@ PLAN = {
     **dict.fromkeys(("storm", "refusal", "problem", "halted", "estimate_seconds", "cluster_reasons"), None),
     "counts": {}, "green": True, "summary": "",
 }  # fmt: skip
-# What is in steady state on a host.
-SETTLED = {"changed": False, "devices": ["0"], "runtime_mode": "cdi", "installed_runtime": None, "would_change": False,
-           "control_plane": False, "settled": True}  # fmt: skip
-READY = {"status": "ready", "family": "Ascend 910B", "family_key": "910b", "chips": 8, "resource": "huawei.com/Ascend910",
-         "accelerator": "huawei-Ascend910", "driver_path": "/var/lib/Ascend/driver", "distribution": "containerd",
-         "upstream": "r/i:t", "digest": "sha256:1", "keep_release": "kept", "other_kernels": [], "vnpu_layout": None, "vnpu_pause": False,
-         "gate": 0,
-         "driver_version": "25.5.0", "expected_version": "25.5.0", "components": "enabled", "offers": {}, "boot_id": "b",
-         "host_arch": "huawei-arm", "driver_source": "image", "reasons": [], "notes": []}  # fmt: skip
-PREFLIGHT = {
-    "hosts": {name: dict(READY, node_name=name) for name in HOSTS}, "ready": list(HOSTS), "no_chip": [], "pause": [], "plan": [],
-    "service_monitors": False, "admission_policies": True, "kubelet_pods": True,
-    "stack": {part: {"act": False, "crds": [], "leftovers": []} for part in PARTS},
-    "look": {"driver": {name: {"chip": "910b", "release": "kept"} for name in HOSTS},
-             "validation": {name: {"version": "25.5.0"} for name in HOSTS}},
-    "components": {"namespace": "npu-operator", "device_plugin": True, "exporter": True, "node_agent": True, "noded": False},
-}  # fmt: skip
+PREFLIGHT = installed.preflight(HOSTS)
 FLEET = {"fleet": [], "rollouts": [], "storm": None, "halted": None, "problems": ["a: invalid"], "table": []}
 ANSWERS = {
-    "npu_facts": {"*": [{"npu": {}}]},
+    **installed.ANSWERS,
     "npu_preflight": {"*": [PREFLIGHT]},
-    "npu_driver_stage": {"*": [{"changed": True, "release": "staged"}]},
-    "npu_driver": {"*": [{"changed": False, "ready": {"release": "kept"}}]},
-    "npu_vnpu": {"*": [{"changed": True, "vnpus": []}]},
-    "npu_cdi_spec": {"*": [SETTLED]},
-    "containerd_cdi": {"*": [{"changed": True}]},
-    "npu_validate": {"*": [{"changed": False, "valid": True, "checks": []}]},
-    "npu_node": {"*": [{"changed": False}]},
-    "npu_wait": {"*": [{"changed": False, "nodes": {}}]},
     "npu_components": {"*": [COMPONENTS]},
-    "npu_objects": {"*": [UNCHANGED]},
     "npu_plan": {"*": [PLAN]},
     "npu_heal": {"*": [PLAN]},
     "npu_status": {"*": [FLEET]},
@@ -126,10 +100,10 @@ RUNS = {
     "plan that is refused": ("upgrade", {"npu_plan": {"*": [dict(PLAN, refusal="a is blocked", green=False)]}}, "a is blocked", 1),
     "upgrade of nothing": ("upgrade", {}, "a failed", 1),
     "upgrade with a component before that does not work": (
-        "upgrade", {"npu_plan": {"*": [BEFORE]}, "npu_objects": {"*": [UNCHANGED, FAILED]}}, "No driver was changed: it fails", 1,
+        "upgrade", {"npu_plan": {"*": [BEFORE]}, "npu_objects": {"*": [installed.UNCHANGED, FAILED]}}, "No driver was changed: it fails", 1,
     ),
     "upgrade with a component after that does not work": (
-        "upgrade", {"npu_plan": {"*": [AFTER]}, "npu_objects": {"*": [UNCHANGED, FAILED]}}, "a failed", 1,
+        "upgrade", {"npu_plan": {"*": [AFTER]}, "npu_objects": {"*": [installed.UNCHANGED, FAILED]}}, "a failed", 1,
     ),
     "upgrade that cannot park": (
         "upgrade",
@@ -151,12 +125,8 @@ def test_no_task_runs_for_each_host(tmp_path, noted, what):
     assert states.count("restored") == restored, done.stdout
 
 
-NAMED = ("npu_node_agent_image", "npu_device_plugin_image", "npu_exporter_image")
-VERSIONS = [item for name in NAMED for item in ("-e", name + "=r/i:v26.1.0")]
-
-
 def test_a_second_install_runs_no_task_for_each_host(tmp_path, noted):
-    done, tasks, scripted = run(tmp_path, noted, "install", {}, *VERSIONS)
+    done, tasks, scripted = run(tmp_path, noted, "install", {}, *installed.VERSIONS)
     assert done.returncode == 0 and not per_host(tasks), done.stdout
     for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
         assert {host for host, _arguments in scripted.calls(module, many=True)} == set(HOSTS)
@@ -168,7 +138,7 @@ def test_a_second_install_runs_no_task_for_each_host(tmp_path, noted):
 def test_a_host_with_a_warning_has_no_task_of_its_own_for_it(tmp_path, noted):
     warning = "/usr is read-only, so there is no /usr/local/bin/npu-smi"
     answers = {"npu_driver": {"a": [dict(ANSWERS["npu_driver"]["*"][0], warnings=[warning])], **ANSWERS["npu_driver"]}}
-    done, tasks, _scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    done, tasks, _scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
     assert not per_host(tasks), done.stdout
     assert " ".join((done.stdout + done.stderr).split()).count("a: " + warning) == 1, done.stdout + done.stderr
 
@@ -178,7 +148,7 @@ def test_install_tells_of_hosts_that_all_fail(tmp_path, noted, answer):
     """And not Ansible, in its own words."""
     refused = {"failed": True, "msg": "Nothing was changed: 3 of 3 hosts cannot be installed as they are."}
     answers = {"npu_facts": {"*": [answer]}, "npu_preflight": {"*": [refused]}}
-    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
     (call,) = scripted.calls("npu_preflight")
     told = {host["name"]: host["error"] for host in call[1]["hosts"]}
     assert told == dict.fromkeys(HOSTS, answer["msg"]) and refused["msg"] in done.stdout and done.returncode == 2, done.stdout
@@ -192,9 +162,9 @@ def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
     answers = {
         "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
         "npu_driver_stage": {"b": [FAILED]},
-        "npu_cdi_spec": {"c": [dict(SETTLED, would_change=True, settled=False)], "*": [SETTLED]},
+        "npu_cdi_spec": {"c": [dict(installed.SETTLED, would_change=True, settled=False)], "*": [installed.SETTLED]},
     }
-    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
     called = {name: [host for host, _arguments in scripted.calls(name, many=False)] for name in ANSWERS}
     assert called["npu_driver_stage"] == ["b"] and called["containerd_cdi"] == ["c"], done.stdout
     for module in ("npu_driver", "npu_cdi_spec", "npu_validate"):
@@ -235,8 +205,8 @@ def test_an_empty_extra_variable_does_not_hide_what_preflight_checked(tmp_path, 
 LOOKS = {
     "a driver that is to be activated": ("npu_driver", {"changed": True, "ready": {}}),
     "a driver that is not ready": ("npu_driver", {"changed": False, "ready": None}),
-    "a CDI spec that is to be written": ("npu_cdi_spec", dict(SETTLED, changed=True)),
-    "a runtime without CDI": ("npu_cdi_spec", dict(SETTLED, settled=False)),
+    "a CDI spec that is to be written": ("npu_cdi_spec", dict(installed.SETTLED, changed=True)),
+    "a runtime without CDI": ("npu_cdi_spec", dict(installed.SETTLED, settled=False)),
     "a host that is not valid": ("npu_validate", {"changed": False, "failed": True, "valid": False, "msg": "npu-smi fails"}),
     "a host that went down": ("npu_validate", {"unreachable": True, "msg": "no route"}),
 }
@@ -245,13 +215,13 @@ LOOKS = {
 @pytest.mark.parametrize("what", LOOKS)
 def test_a_host_that_needs_something_has_its_own_tasks(tmp_path, noted, what):
     module, answer = LOOKS[what]
-    done, tasks, _scripted = run(tmp_path, noted, "install", {module: {"b": [answer], **ANSWERS[module]}}, *VERSIONS)
+    done, tasks, _scripted = run(tmp_path, noted, "install", {module: {"b": [answer], **ANSWERS[module]}}, *installed.VERSIONS)
     assert tasks["npuops.ascend.npu_driver : Activate the driver"] == {"b"}, done.stdout
 
 
 def test_the_hosts_keep_their_order(tmp_path, noted):
     """The first one is also the first whose container runtime is restarted."""
-    answers = {"npu_cdi_spec": {"*": [dict(SETTLED, settled=False)]}}
-    done, _tasks, _scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    answers = {"npu_cdi_spec": {"*": [dict(installed.SETTLED, settled=False)]}}
+    done, _tasks, _scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
     told = done.stdout.partition("[Group the hosts that need something]")[2].partition("TASK")[0]
     assert [line.rpartition("item=")[2] for line in told.splitlines() if "item=" in line] == [name + ")" for name in HOSTS], told
