@@ -183,7 +183,7 @@ def test_a_host_that_fails_alone_keeps_the_others_from_nothing(tmp_path, noted):
         "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
         "npu_driver_stage": {"b": [FAILED]},
     }
-    done, tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS)
+    done, tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
     (_host, arguments), *_others = scripted.calls("npu_node")
     assert [node["name"] for node in arguments["nodes"]] == ["a", "c"] and done.returncode == 2, done.stdout
     assert len(scripted.calls("npu_wait")) == 1 and not per_host(tasks), done.stdout
@@ -195,7 +195,7 @@ def test_an_empty_extra_variable_does_not_hide_what_preflight_checked(tmp_path, 
     look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
     answers = {"npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]}}
     empty = [item for name in ("version", "image", "digest") for item in ("-e", "npu_driver_%s=" % name)]
-    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *VERSIONS, *empty)
+    done, _tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS, *empty)
     ((host, arguments),) = scripted.calls("npu_driver_stage")
     staged = {name: arguments[name] for name in ("version", "image", "digest")}
     assert (host, staged) == ("b", {"version": "25.5.0", "image": "r/i:t", "digest": "sha256:1"}), done.stdout
