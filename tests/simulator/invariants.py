@@ -510,6 +510,9 @@ class Invariants:
         run, outcome, lease = self.runs.get(was["run"]), last.get("outcome"), self._api.peek(LEASE)
         if run is None or outcome not in ("rolled-back", "failed") or was.get("reason") == maintenance_record.RECOVERY_REASON:
             return
+        crossed = any((incident.kind, incident.node) == ("crossed", name) for incident in self._schedule.incidents)
+        if outcome == "failed" and crossed and was["boot_id"] in (None, self.hosts[name].boot_id):
+            return  # another host answered for it, so it was given back with the driver that it had
         failures = self._failures.setdefault(run.name, set())
         failures.add(name)
         slots = json.loads(lease["metadata"]["annotations"]["npuops.ascend/slots"]) if lease else {}
