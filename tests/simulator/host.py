@@ -123,7 +123,8 @@ class Host(BootLoader):
             self.register()
         self._report(ready="True", boot_id=self.boot_id)
         self.look_at_label()
-        if self.wedged:
+        node = self._api.peek(node_path(self.name)) or {"metadata": {}}
+        if self.wedged or kube_client.ANNOTATION_WEDGED in node["metadata"].get("annotations", {}):
             self._agent_soon()
 
     def _report(self, ready: str, boot_id: str | None = None) -> None:
