@@ -404,14 +404,17 @@ def _deadline(seconds: int) -> Iterator[None]:
         signal.signal(signal.SIGALRM, previous)
 
 
+def _where(address: str) -> str:
+    return "The Kubernetes API%s" % (" at " + address if address else "")
+
+
 def _decoded(address: str, content: str) -> Any:
     try:
         return json.loads(content)
     except ValueError:
-        where = "The Kubernetes API%s" % (" at " + address if address else "")
         raise Unreachable(
             "%s answered what is no JSON. Check the server address in the kubeconfig, and the proxy or load balancer before it."
-            % where
+            % _where(address)
         )
     except RecursionError:
         raise Refused("The answer of the Kubernetes API is nested too deeply to be read.")
@@ -423,8 +426,8 @@ def _unreachable(address: str, exc: HTTPError) -> Unreachable:
     cause = getattr(exc, "reason", None) or exc
     text = re.sub(r"^.*?(?=Failed to|\[SSL|\[Errno|timed out)", "", str(cause), flags=re.S) or str(cause)
     return Unreachable(
-        "The Kubernetes API%s cannot be reached: %s. Check the server address in the kubeconfig and that the"
-        " controller may reach it." % (" at " + address if address else "", text.rstrip(".")),
+        "%s cannot be reached: %s. Check the server address in the kubeconfig and that the controller may reach it."
+        % (_where(address), text.rstrip(".")),
         cause=text.rstrip("."),
     )
 
@@ -432,7 +435,7 @@ def _unreachable(address: str, exc: HTTPError) -> Unreachable:
 def _refused(address: str, exc: ApiException) -> NpuError:
     """What the API server said, as the exception that fits."""
     message = _status_message(exc)
-    where = "The Kubernetes API%s" % (" at " + address if address else "")
+    where = _where(address)
     if exc.status == 401:
         return Unauthorized("%s does not accept the credentials (401 Unauthorized). Renew the token or kubeconfig." % where)
     if exc.status == 403:

@@ -52,20 +52,20 @@ def given(
         again = "kubectl annotate node %s %s- && %s" % (name, ANNOTATION_APPROVE, command([name], purpose))
         return None, "its approval of %s is older than %d s: approve it again: %s" % (when, max_age, again)
     if not_before is not None and (asked is None or asked != purpose):
-        doubt = _too_old(node, not_before)
+        doubt = _too_old(node, manager, when, not_before)
         if doubt:
             return None, "%s: approve it again: %s" % (doubt, command([name], purpose))
     who = {"manager": manager, "by": (values.get(ANNOTATION_APPROVED_BY) or "")[:256] or None}
     return dict(who, time=when, **{"for": asked or purpose}), None
 
 
-def _too_old(node: Object, not_before: float) -> str | None:
-    """Why an approval that does not say what it is for is not known to be given after ``not_before``, or None.
+def _too_old(node: Object, manager: str | None, when: str | None, not_before: float) -> str | None:
+    """Why an approval that does not say what it is for is not known to be given after ``not_before``, or None. ``manager``,
+    ``when``: of its annotation.
 
     managedFields have one time for all that a program has set, the time of its last change: of an approval that is not alone there,
     it proves nothing.
     """
-    manager, when = maintenance_record.annotated_at(node, ANNOTATION_APPROVE)
     since = maintenance_record.seconds_of(when)
     if since is None:
         return "when its approval was given is not known"

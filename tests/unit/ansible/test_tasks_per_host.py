@@ -155,12 +155,18 @@ def test_install_tells_of_hosts_that_all_fail(tmp_path, noted, answer):
     assert not scripted.calls("npu_driver")
 
 
+# Of a fleet in which b alone has no driver yet.
+B_IS_NEW = dict(
+    PREFLIGHT,
+    hosts=dict(PREFLIGHT["hosts"], b=dict(PREFLIGHT["hosts"]["b"], keep_release=None)),
+    look={part: {name: options for name, options in hosts.items() if name != "b"} for part, hosts in PREFLIGHT["look"].items()},
+)
+
+
 def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
     """A host that fails is not touched any more, and keeps the others from nothing, even if no other one is to be changed."""
-    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
-    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
     answers = {
-        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
+        "npu_preflight": {"*": [B_IS_NEW]},
         "npu_driver_stage": {"b": [FAILED]},
         "npu_cdi_spec": {"c": [dict(installed.SETTLED, would_change=True, settled=False)], "*": [installed.SETTLED]},
     }
@@ -177,10 +183,8 @@ def test_install_changes_only_the_hosts_that_need_it(tmp_path, noted):
 
 def test_a_host_that_fails_alone_keeps_the_others_from_nothing(tmp_path, noted):
     """Of a fleet in order, it is the only host that needs something: its play must not end the run."""
-    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
-    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
     answers = {
-        "npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]},
+        "npu_preflight": {"*": [B_IS_NEW]},
         "npu_driver_stage": {"b": [FAILED]},
     }
     done, tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS)
@@ -191,9 +195,7 @@ def test_a_host_that_fails_alone_keeps_the_others_from_nothing(tmp_path, noted):
 
 def test_an_empty_extra_variable_does_not_hide_what_preflight_checked(tmp_path, noted):
     """Such as of an unset variable of the shell, or of a survey. The version of an image is compared with this one."""
-    new = dict(PREFLIGHT["hosts"]["b"], keep_release=None)
-    look = {part: {name: options for name, options in PREFLIGHT["look"][part].items() if name != "b"} for part in PREFLIGHT["look"]}
-    answers = {"npu_preflight": {"*": [dict(PREFLIGHT, hosts=dict(PREFLIGHT["hosts"], b=new), look=look)]}}
+    answers = {"npu_preflight": {"*": [B_IS_NEW]}}
     empty = [item for name in ("version", "image", "digest") for item in ("-e", "npu_driver_%s=" % name)]
     done, _tasks, scripted = run(tmp_path, noted, "install", answers, *installed.VERSIONS, *empty)
     ((host, arguments),) = scripted.calls("npu_driver_stage")
