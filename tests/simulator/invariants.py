@@ -180,6 +180,9 @@ class Invariants:
     def _node(self, name: str, before: Object | None, after: Object | None, writer: str) -> None:
         if before is not None and (after is None or _offered(after) < _offered(before)):
             self._dropped[name] = self._api.timeline.time
+        if after is not None and writer == ETCD:
+            self._restored(name, after)
+            return
         if after is None or before is None:
             self._cordoned_by.pop(name, None)
             self.tainted.add(name)
@@ -188,9 +191,6 @@ class Invariants:
             self.tainted.add(name)  # with what it takes away goes what a cordon was for
         was, has = _record(before), _record(after)
         ours = writer == _OURS
-        if writer == ETCD:
-            self._restored(name, after)
-            return
         if ours:
             self._used_once(name, before, was, has)
         if not ours and was is not None and was != has:

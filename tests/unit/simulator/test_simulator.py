@@ -60,6 +60,19 @@ def test_what_happens_is_seen():
         assert simulate(case, tell=True).story != quiet, case
 
 
+def test_a_node_that_is_deleted_and_restored_in_its_maintenance_is_given_back():
+    """The cordon in the backup is the collection's, so the next run may take it away."""
+    schedule = Schedule(
+        runs=(Run("upgrade-1", "upgrade"), Run("heal-2", "heal", 100.0)),
+        faults=(Fault("upgrade-1", 40, "kill-before"),),
+        incidents=(Incident(45.0, "delete-node", "node-a"), Incident(50.0, "restore", "node-a", 20.0)),
+    )
+    result = simulate(schedule, tell=True)
+    story = "\n".join(result.story)
+    assert result.violation is None
+    assert "node-a is restored to what it was 20 s ago" in story and "the maintenance that the run upgrade-1 left" in story
+
+
 def test_nothing_is_the_same_everywhere():
     """What is the same in every schedule is never tested with another value."""
     drawn = [make(seed) for seed in range(400)]
