@@ -211,7 +211,12 @@ class Invariants:
             self._taken_over(name, was, has)
         if ours and has is not None and "chips are worse" in (has["failure"] or "") and has.get("chips"):
             raise Violation("blamed for ill chips", "%s: %s" % (name, has["failure"]))  # they never get worse here
-        if ours and has is not None and "network ports are worse" in (has["failure"] or ""):
+        if (
+            ours
+            and has is not None
+            and "network ports are worse" in (has["failure"] or "")
+            and has["failure"] != (was or {}).get("failure")
+        ):
             self._blamed_for_ports(name, has)
         if ours and has is not None and has["boot_id"] is not None and (was is None or was["boot_id"] is None):
             self._intended(name, before, was, has)

@@ -73,6 +73,18 @@ def test_a_node_that_is_deleted_and_restored_in_its_maintenance_is_given_back():
     assert "node-a is restored to what it was 20 s ago" in story and "the maintenance that the run upgrade-1 left" in story
 
 
+def test_a_wedge_while_ports_are_waited_for_is_no_false_blame():
+    """What the host said before the way back counts, not what it says after it."""
+    schedule = Schedule(
+        runs=(Run("upgrade-1", "upgrade", network="strict"), Run("heal-2", "heal", 300.0)),
+        incidents=(Incident(38.5, "wedge", "node-a"),),
+    )
+    result = simulate(schedule, tell=True)
+    story = "\n".join(result.story)
+    assert "rolls back: its network ports are worse" in story and "node-a boots with 25.2.0" in story
+    assert result.violation is None
+
+
 def test_nothing_is_the_same_everywhere():
     """What is the same in every schedule is never tested with another value."""
     drawn = [make(seed) for seed in range(400)]
