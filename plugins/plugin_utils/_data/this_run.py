@@ -148,7 +148,7 @@ def _read(path: str) -> dict[str, Any]:
 
     try:
         found = DataLoader().load_from_file(path)
-    except AnsibleError:
+    except (UnicodeError, AnsibleError):  # UnicodeError: ansible-core before 2.19
         return {}
     return found if isinstance(found, dict) else {}
 

@@ -35,7 +35,7 @@ def why_not(path: str) -> str | None:
             if file.read(len(_VAULT)) == _VAULT:
                 return None  # only Ansible has the password
         tasks = DataLoader().load_from_file(path)
-    except (OSError, AnsibleError) as exc:
+    except (OSError, UnicodeError, AnsibleError) as exc:  # UnicodeError: ansible-core before 2.19
         return "cannot be read: %s" % one_line(getattr(exc, "strerror", None) or getattr(exc, "message", None) or exc)
     if not isinstance(tasks, list) or not all(isinstance(task, dict) for task in tasks):
         return "is no list of tasks"

@@ -98,5 +98,6 @@ def test_in_awx_the_answers_of_the_job_are_repeated(started, monkeypatch, tmp_pa
     assert this_run.again("install") == launch + "install" + version + "25.5.1"
     # Their templates do not ask for it.
     assert this_run.again("rollback") == launch + "rollback again"
-    answers.write_text("- not a mapping\n")
-    assert this_run.again("upgrade") == launch + "upgrade again"
+    for unusable in (b"- not a mapping\n", b"\xff\xfe: "):
+        answers.write_bytes(unusable)
+        assert this_run.again("upgrade") == launch + "upgrade again"
