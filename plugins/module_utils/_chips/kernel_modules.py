@@ -132,10 +132,31 @@ def symbol_versions(content, path):
     elif versions is not None:
         # An entry has 64 bytes: an unsigned long, and the name in the rest.
         entry = struct.Struct(order + ("Q56s" if content[4] == 2 else "I60s"))
-        pairs = list(entry.iter_unpack(versions[: len(versions) // entry.size * entry.size]))
+        pairs = _linked_versions(versions, order) or list(entry.iter_unpack(versions[: len(versions) // entry.size * entry.size]))
     else:
         return {}
     return {name.partition(b"\0")[0].decode("utf-8", "replace"): number for number, name in pairs}
+
+
+def _linked_versions(content, order):
+    """The pairs of CRC and name in ``content`` if its entries are those of Ubuntu's kernels since 6.2, else [].
+
+    Such an entry is as long as its name requires: 32 bits with the offset of the next entry from here, 32 bits with the CRC, the
+    name, filled up with zeros. The offset in the last, empty entry is 0. Source: "modpost: support arbitrary symbol length in
+    modversion" (linux-kbuild, January 2023), which Ubuntu carries. No flag tells the two layouts apart, so all entries must fit.
+    """
+    head, pairs, at = struct.Struct(order + "II"), [], 0
+    while len(content) - at >= head.size:
+        following, crc = head.unpack_from(content, at)
+        if not following:
+            break
+        name, zeros = content[at + head.size : at + following].partition(b"\0")[::2]
+        if following % 4 or at + following > len(content) or not name or zeros.strip(b"\0"):
+            return []
+        pairs.append((crc, name))
+        at += following
+    # In an entry of 64 bytes, the upper half of the CRC is zero.
+    return pairs if not content[at:].strip(b"\0") and any(crc for crc, _name in pairs) else []
 
 
 def vermagic_kernel(path):

@@ -49,14 +49,15 @@ def module(
     srcversion="0",
     versions=None,
     extended=False,
+    linked=False,
     exports=(),
     flags="SMP preempt mod_unload modversions",
     **more,
 ):
     """The bytes of a kernel module.
 
-    ``versions``: symbol -> CRC, ``extended``: in the sections of Linux 6.14; ``exports``: symbols; ``flags``: in the vermagic;
-    ``more``: as for ``elf``.
+    ``versions``: symbol -> CRC, ``extended``: in the sections of Linux 6.14; ``linked``: in the entries of Ubuntu's kernels
+    since 6.2; ``exports``: symbols; ``flags``: in the vermagic; ``more``: as for ``elf``.
     """
     info = [("license", "GPL"), ("version", version), ("srcversion", srcversion), ("depends", depends)]
     info += [("vermagic", "%s %s " % (kernel, flags))] if kernel else []
@@ -68,6 +69,10 @@ def module(
     if versions and extended:
         sections.append(("__version_ext_crcs", struct.pack("%s%dI" % (order, len(versions)), *versions.values())))
         sections.append(("__version_ext_names", "".join(name + "\0" for name in versions).encode("ascii")))
+    elif versions and linked:
+        names = [name.encode("ascii") + b"\0" * (4 - len(name) % 4) for name in versions]
+        packed = [struct.pack(order + "II", 8 + len(name), crc) + name for name, crc in zip(names, versions.values())]
+        sections.append(("__versions", b"".join(packed) + bytes(8)))
     elif versions:
         packed = [struct.pack(order + long_and_name, crc, name.encode("ascii")) for name, crc in versions.items()]
         sections.append(("__versions", b"".join(packed)))

@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"debug/elf"
+	"encoding/binary"
 	"errors"
 	"io"
 	"os"
@@ -57,9 +58,37 @@ func versions(file *elf.File) map[string]uint32 {
 		return found
 	}
 	entries := data(file, "__versions")
+	if linked := linkedVersions(entries, file.ByteOrder); len(linked) > 0 {
+		return linked
+	}
 	for ; len(entries) >= 64; entries = entries[64:] {
 		name, _, _ := bytes.Cut(entries[8:64], []byte{0})
 		found[string(name)] = uint32(file.ByteOrder.Uint64(entries))
+	}
+	return found
+}
+
+// linkedVersions are the CRCs where the entries are those of Ubuntu's kernels since 6.2: the offset of the next entry, the CRC, and a name
+// of any length. An empty entry is the last. Nil if the entries have 64 bytes.
+func linkedVersions(entries []byte, order binary.ByteOrder) map[string]uint32 {
+	found := map[string]uint32{}
+	some := uint32(0)
+	for len(entries) >= 8 {
+		next, crc := order.Uint32(entries), order.Uint32(entries[4:])
+		if next == 0 {
+			break
+		}
+		if next < 12 || next%4 != 0 || int64(next) > int64(len(entries)) {
+			return nil
+		}
+		name, _, _ := bytes.Cut(entries[8:next], []byte{0})
+		found[string(name)] = crc
+		some |= crc
+		entries = entries[next:]
+	}
+	// In an entry of 64 bytes, the upper half of the CRC is zero.
+	if some == 0 {
+		return nil
 	}
 	return found
 }

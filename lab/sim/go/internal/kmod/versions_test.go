@@ -67,6 +67,18 @@ func basic(versions map[string]uint32) section {
 	return section{"__versions", content}
 }
 
+// linked are entries of Ubuntu's kernels since 6.2.
+func linked(versions map[string]uint32) section {
+	var content []byte
+	for name, crc := range versions {
+		padded := append([]byte(name), make([]byte, 4-len(name)%4)...)
+		content = binary.LittleEndian.AppendUint32(content, uint32(8+len(padded)))
+		content = binary.LittleEndian.AppendUint32(content, crc)
+		content = append(content, padded...)
+	}
+	return section{"__versions", append(content, make([]byte, 8)...)}
+}
+
 func TestReleaseOrSymbolVersions(t *testing.T) {
 	root = t.TempDir()
 	defer func() { root = "/" }()
@@ -103,10 +115,12 @@ func TestReleaseOrSymbolVersions(t *testing.T) {
 	check("same CRCs", nil, own, basic(crcs))
 	check("other release with the same CRCs", nil, other, basic(crcs))
 	check("other release in extended sections", nil, append(extended, other)...)
+	check("other release in linked entries", nil, other, linked(crcs))
 	check("other release without CRCs", ErrFormat, other)
 	export(1, 7)
 	check("rebuilt kernel", ErrParameters, own, basic(crcs))
 	check("rebuilt kernel, extended sections", ErrParameters, append(extended, own)...)
+	check("rebuilt kernel, linked entries", ErrParameters, own, linked(crcs))
 	export(7, 2)
 	check("rebuilt kernel with another layout", ErrFormat, own, basic(crcs))
 	export(0, 0)

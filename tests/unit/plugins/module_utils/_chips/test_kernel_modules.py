@@ -31,12 +31,25 @@ def test_modinfo_of_each_kind_of_elf(tmp_path, bits, byte_order):
 
 @pytest.mark.parametrize("bits", [64, 32])
 @pytest.mark.parametrize("byte_order", ["<", ">"])
-@pytest.mark.parametrize("extended", [False, True])
-def test_symbol_versions_of_each_kind_of_elf(bits, byte_order, extended):
-    versions = {"module_layout": 0xDEADBEEF, "a" * 55: 1}
-    content = driver_images.module(versions=versions, extended=extended, bits=bits, byte_order=byte_order, machine="x86_64")
+@pytest.mark.parametrize("layout", [{}, {"extended": True}, {"linked": True}])
+def test_symbol_versions_of_each_kind_of_elf(bits, byte_order, layout):
+    versions = {"module_layout": 0xDEADBEEF, "a" * 55: 1, "kfree": 0x40}
+    content = driver_images.module(versions=versions, bits=bits, byte_order=byte_order, machine="x86_64", **layout)
     assert kernel_modules.symbol_versions(content, "x.ko") == versions
     assert kernel_modules.symbol_versions(driver_images.module(bits=bits, byte_order=byte_order), "x.ko") == {}
+
+
+@pytest.mark.parametrize("byte_order", ["<", ">"])
+@pytest.mark.parametrize("crc", [12, 16, 64, 128])
+def test_entries_of_64_bytes_are_not_taken_for_linked_ones(byte_order, crc):
+    versions = {"module_layout": crc, "_printk": crc}
+    content = driver_images.module(versions=versions, byte_order=byte_order, machine="x86_64")
+    assert kernel_modules.symbol_versions(content, "x.ko") == versions
+
+
+def test_a_linked_name_may_be_longer_than_an_entry_of_64_bytes():
+    versions = {"_R" + "x" * 200: 7, "module_layout": 0}
+    assert kernel_modules.symbol_versions(driver_images.module(versions=versions, linked=True), "x.ko") == versions
 
 
 def test_symbol_versions_that_are_damaged():
