@@ -98,7 +98,11 @@ def _is_device_plugin(daemonset: Object) -> bool:
     paths = {(volume.get("hostPath") or {}).get("path") for volume in spec.get("volumes") or []}
     if not paths.intersection(PLUGIN_SOCKETS) and not {path + "/" for path in PLUGIN_SOCKETS}.intersection(paths):
         return False
-    return _says(daemonset, _PLUGIN) or any(npu_resources.is_npu(entry.get("key")) for entry in spec.get("tolerations") or [])
+    if _says(daemonset, _PLUGIN):
+        return True
+    # The node agent has the sockets and the tolerations of a device plugin.
+    tolerates_npus = any(npu_resources.is_npu(entry.get("key")) for entry in spec.get("tolerations") or [])
+    return tolerates_npus and daemonset["metadata"]["name"] != component_names.AGENT
 
 
 def _uses_chips(daemonset: Object) -> bool:

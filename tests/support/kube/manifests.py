@@ -127,7 +127,9 @@ def render_all(role, template, variables):
     loader = jinja2.FileSystemLoader([os.path.join(ROLES, name, "templates") for name in (role, "npu_component")])
     environment = jinja2.Environment(loader=loader, trim_blocks=True, undefined=jinja2.StrictUndefined, autoescape=False)
     environment.filters.update(to_json=json.dumps, bool=bool, dirname=os.path.dirname, **{"npuops.ascend.npu_mirrored": mirrored})
-    with open(os.path.join(ROLES, role, "vars", "main.yml"), encoding="utf-8") as stream:
-        constants = {name: value for name, value in yaml.safe_load(stream).items() if "{{" not in str(value)}
+    constants = {}
+    for name in ("npu_component", role):
+        known = yaml.safe_load((ROLES / name / "vars" / "main.yml").read_text(encoding="utf-8"))
+        constants.update((name, value) for name, value in known.items() if "{{" not in str(value))
     text = environment.get_template(template).render(constants, **variables)
     return [item for item in yaml.safe_load_all(text) if item]

@@ -18,10 +18,11 @@ import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign, mindcluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import acceptance_gate
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import taints_removal
 
-from support.kube.manifests import AGENT, EXPORTER, PLUGIN, ROLES, plugin_of, render, render_all
+from support.kube.manifests import AGENT, EXPORTER, NODED, PLUGIN, ROLES, plugin_of, render, render_all
 from support.patience import PATIENCE
 
 
@@ -49,6 +50,44 @@ FAMILIES_OF = {"7.3": FAMILIES, "26.1": FAMILIES + ("huawei-npu",)}
 def policies_of(version_line):
     variables = dict(PLUGIN, __npu_version_line=mindcluster.version_line(version_line))
     return render_all("npu_device_plugin", "admission-policy.yaml.j2", variables)
+
+
+@pytest.mark.parametrize(
+    ("role", "template", "variables"),
+    [
+        ("npu_device_plugin", "device-plugin.yaml.j2", PLUGIN),
+        ("npu_node_agent", "node-agent.yaml.j2", AGENT),
+        ("npu_exporter", "npu-exporter.yaml.j2", EXPORTER),
+        ("npu_noded", "noded.yaml.j2", NODED),
+    ],
+)
+@pytest.mark.parametrize("version_line", FAMILIES_OF)
+def test_every_daemonset_tolerates_the_taints_of_dedicated_nodes(role, template, variables, version_line):
+    known = mindcluster.version_line(version_line)
+    spec = render(role, template, {**variables, "__npu_version_line": known})["DaemonSet"]["spec"]["template"]["spec"]
+    tolerated = spec["tolerations"]
+    for family in known["device_plugin"]["families"].values():
+        assert {"key": family["resource"], "operator": "Exists", "effect": "NoSchedule"} in tolerated
+    assert {"key": "device-plugin", "operator": "Equal", "value": "v2", "effect": "NoSchedule"} in tolerated
+    assert {"key": "CriticalAddonsOnly", "operator": "Exists"} in tolerated
+    assert acceptance_gate.TOLERATION in tolerated
+    assert tolerated[-1:] == variables["npu_tolerations"]
+    unset = render(role, template, {**variables, "__npu_version_line": known, "npu_tolerations": None})["DaemonSet"]
+    assert unset["spec"]["template"]["spec"]["tolerations"] == tolerated[:-1]
+
+
+@pytest.mark.parametrize("node_agent", [True, False])
+def test_of_our_daemonsets_only_the_device_plugin_is_taken_for_one(node_agent):
+    plugin = plugin_of("huawei-Ascend910", dict(PLUGIN, npu_node_agent_enabled=node_agent))["DaemonSet"]
+    others = [
+        render("npu_node_agent", "node-agent.yaml.j2", AGENT)["DaemonSet"],
+        render("npu_exporter", "npu-exporter.yaml.j2", EXPORTER)["DaemonSet"],
+        render("npu_noded", "noded.yaml.j2", NODED)["DaemonSet"],
+    ]
+    namespace = plugin["metadata"]["namespace"]
+    assert foreign.our_device_plugins([plugin, *others], namespace) == [plugin]
+    assert foreign.device_plugins([plugin, *others], namespace) == []
+    assert foreign.device_plugins([plugin, *others], "elsewhere") == [plugin]
 
 
 @pytest.mark.parametrize("version_line", FAMILIES_OF)
@@ -150,10 +189,6 @@ def test_device_plugin(accelerator, name, suffix, extra_mounts):
     assert spec["nodeSelector"] == {"accelerator": accelerator, "npuops.ascend/components": "enabled"}
     assert spec["priorityClassName"] == "system-node-critical"
     assert spec["imagePullSecrets"] == [{"name": "one"}, {"name": "two"}]
-    assert {"key": accelerator.replace("huawei-", "huawei.com/"), "operator": "Exists", "effect": "NoSchedule"} in spec[
-        "tolerations"
-    ]
-    assert spec["tolerations"][-1] == {"key": "dedicated", "operator": "Exists"}
     (container,) = spec["containers"]
     assert container["command"] == ["/bin/bash", "-c", "--"]
     (script,) = container["args"]
