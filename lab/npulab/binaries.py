@@ -17,6 +17,7 @@ from pathlib import Path
 
 from . import downloads
 from .files import digest, new_directory
+from .locks import alone
 from .settings import CHECKOUT, LAB_SOURCE, Lab, LabError
 from .tasks import Step
 from .versions import Release
@@ -84,6 +85,12 @@ def build(lab: Lab, module: Module, step: Step) -> None:
     final = module.directory(lab)
     if final.is_dir():
         return
+    with alone(final.with_name(f"{final.name}.lock"), step, "compiles the same"):
+        if not final.is_dir():
+            _build(lab, module, final, step)
+
+
+def _build(lab: Lab, module: Module, final: Path, step: Step) -> None:
     with new_directory(final) as target:
         wanted = _tools(module)
         if module.release == lab.kubernetes:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from .files import write
+from .locks import alone
 from .settings import LabError
 from .tasks import Step
 
@@ -29,6 +30,8 @@ PACKAGES = {
     "openssh-client": "/usr/bin/ssh",
 }
 POLICY = Path("/usr/sbin/policy-rc.d")
+# As in dev/common.sh. apt waits for the lock of dpkg, but not for that of its own lists.
+APT_LOCK = Path("/tmp/npuops-apt.lock")
 
 # Not namespaced. One lab needs about 100 inotify instances, the kernel allows root 128; systemd in a node raises
 # file-max by itself.
@@ -38,17 +41,23 @@ LIMITS_BEFORE = Path("/run/npulab-limits.json")  # of all labs together: the fir
 
 def install_packages(step: Step) -> None:
     """Install what is missing with apt, without recommended packages and without starting a service."""
-    missing = [name for name, file in PACKAGES.items() if not os.path.exists(file)]
-    if not missing:
+    if not _missing():
         return
     if os.geteuid() != 0:
         raise LabError("the lab runs as root: it makes containers with systemd in them")
-    step.say(f"installing {' '.join(missing)}")
     apt = ["apt-get", "-q", "-y", "-o", "DPkg::Lock::Timeout=300"]
     env = {"DEBIAN_FRONTEND": "noninteractive"}
-    with no_services():
-        step.run(*apt, "update", env=env)
-        step.run(*apt, "install", "--no-install-recommends", *missing, env=env)
+    with alone(APT_LOCK, step, "installs packages"):
+        missing = _missing()
+        if missing:
+            step.say(f"installing {' '.join(missing)}")
+            with no_services():
+                step.run(*apt, "update", env=env)
+                step.run(*apt, "install", "--no-install-recommends", *missing, env=env)
+
+
+def _missing() -> list[str]:
+    return [name for name, file in PACKAGES.items() if not os.path.exists(file)]
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from .files import digest, new_directory, write
+from .locks import alone
 from .podman import podman
 from .settings import Lab
 from .tasks import Step
@@ -78,8 +79,18 @@ def image() -> str:
 
 def make_image(lab: Lab, step: Step) -> None:
     """debootstrap (80 s) unless this machine already has the image."""
-    if podman(step, "image", "exists", image(), check=False).returncode == 0:
+    if _exists(step):
         return
+    with alone(lab.cache / "rootfs.lock", step, "makes the same"):
+        if not _exists(step):
+            _make_image(lab, step)
+
+
+def _exists(step: Step) -> bool:
+    return podman(step, "image", "exists", image(), check=False).returncode == 0
+
+
+def _make_image(lab: Lab, step: Step) -> None:
     step.say("debootstrap")
     with new_directory(lab.cache / "rootfs") as work:
         root = work / "root"

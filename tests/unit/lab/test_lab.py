@@ -23,7 +23,7 @@ from support.patience import PATIENCE
 LAB_SOURCE = str(Path(__file__).resolve().parents[3] / "lab")
 sys.path.insert(0, LAB_SOURCE)
 
-from npulab import daemons, faults, podman, registry, settings, tasks  # noqa: E402
+from npulab import binaries, daemons, faults, locks, machine, podman, registry, settings, tasks  # noqa: E402
 from npulab.files import digest, new_directory, write  # noqa: E402
 from npulab.tasks import Graph, Step  # noqa: E402
 
@@ -146,6 +146,53 @@ def test_leftover_of_a_killed_build_goes(tmp_path):
     with new_directory(tmp_path / "thing"):
         pass
     assert [path.name for path in tmp_path.iterdir()] == ["thing"]
+
+
+@pytest.fixture(name="in_background")
+def _in_background(tmp_path):
+    """Run the function of a step in a thread: (its Step, its Future)."""
+    with ThreadPoolExecutor() as pool, Step("test", tmp_path / "log") as step:
+        yield lambda work: (step, pool.submit(work, step))
+
+
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_two_labs_compile_the_same_thing_once(lab, in_background, monkeypatch):
+    """The second one waits, and takes what the first one has made."""
+    monkeypatch.setattr(binaries, "find_go", lambda *_: pytest.fail("it compiles a second time"))
+    final = binaries.REGISTRY.directory(lab)
+    with Step("first", lab.state / "log") as first, locks.alone(final.with_name(f"{final.name}.lock"), first, "compiles the same"):
+        step, ended = in_background(lambda step: binaries.build(lab, binaries.REGISTRY, step))
+        wait_until(lambda: step.note == "waiting for another process that compiles the same" or ended.done())
+        assert not ended.done()
+        final.mkdir()
+    ended.result(PATIENCE)
+
+
+def test_two_labs_do_not_use_apt_at_the_same_time(in_background, tmp_path, monkeypatch):
+    """And neither do a lab and the scripts in dev/, which have the same lock."""
+    wanted = tmp_path / "installed"
+    monkeypatch.setattr(machine, "PACKAGES", {"wanted": str(wanted)})
+    assert str(machine.APT_LOCK) in Path(LAB_SOURCE, "..", "dev", "common.sh").read_text(encoding="utf-8")
+    monkeypatch.setattr(machine, "APT_LOCK", tmp_path / "lock")
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(Step, "run", lambda *words, **_: pytest.fail(f"it runs {words[1:]}"))
+    shell = subprocess.Popen(
+        ["flock", str(tmp_path / "lock"), "sh", "-c", "echo; read line"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    with shell:
+        shell.stdout.readline()
+        step, ended = in_background(machine.install_packages)
+        wait_until(lambda: step.note == "waiting for another process that installs packages" or ended.done())
+        assert not ended.done()
+        wanted.touch()
+        shell.stdin.close()
+        ended.result(PATIENCE)
 
 
 def test_digest_sees_content_mode_and_links(tmp_path):
