@@ -87,7 +87,7 @@ SCENARIOS = {
         "workload": (("workload", "heal"), 300),
         "adopt": (("adopt",), 300),
         "airgap": (("airgap", "package"), 300),
-        "firmware": (("firmware",), 280),
+        "firmware": (("firmware",), 120),
         "runtime": (("runtime",), 300),
         "stack": (("stack",), 600),
         "vnpu": (("vnpu",), 600),

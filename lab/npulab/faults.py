@@ -46,7 +46,7 @@ FAULTS = {
     "smi-garbage": Fault("npu-smi prints garbage and exits with 0"),
     "slow-calls": Fault("each call of the driver library takes SECONDS", (("SECONDS", NUMBER, "4"),)),
     "flash-fails": Fault("writing firmware to the flash of a chip fails; what it had stays", (("CHIP", CHIP, "0"),)),
-    "slow-flash": Fault("writing the flash of each chip takes SECONDS", (("SECONDS", NUMBER, "30"),)),
+    "slow-flash": Fault("writing the flash of each chip takes SECONDS, or until this is cleared", (("SECONDS", NUMBER, "30"),)),
     "flash-ignored": Fault("a chip does not take the firmware in its flash when it is switched on", (("CHIP", CHIP, "0"),)),
     "vnpu-create-fails": Fault(
         "creating a virtual NPU on a chip fails; with LEFT leftover, it is there and holds its cores all the same",

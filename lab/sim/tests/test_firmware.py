@@ -161,11 +161,12 @@ class Firmware(unittest.TestCase):
         self.assertEqual((["", "", ""], [2, 1, 1]), (self.column("unfinished"), self.column("writes")))
 
     def test_the_writer_is_killed(self) -> None:
-        self.node.fault("slow-flash", "1")
+        self.node.fault("slow-flash", "600")
         process = self.node.start(firmware_packages()[NEW], *INSTALL, "--full")
         self.node.wait_for(lambda: self.column("writes") == [1, 0, 0])
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        self.node.repair("slow-flash")
         self.node.wait_for(lambda: self.column("unfinished") == [""] * 3)
         self.assertEqual(([NEW, OLD, OLD], [1, 0, 0]), (self.column("flash"), self.column("writes")))
 

@@ -15,7 +15,7 @@ from support.lab.observer import LAST, STATE
 from support.lab.packages import FIND_PACKAGES, firmware_settings, settings
 from support.lab.rollout import ROOT, TAKEOVER, make_driver, proof, reset, run, upgrade, version_of, watch
 from support.paths import CHECKOUT
-from support.patience import PATIENCE
+from support.patience import PATIENCE, RUN_PATIENCE
 
 NODE, CHIPS = "npu-a", 8
 FACTORY, FIRMWARE = "7.8.0.6.201", "7.8.0.7.220"
@@ -65,7 +65,8 @@ def told(lab) -> dict:
 
 def test_the_controller_dies_while_firmware_is_written(node):
     """The host goes on writing, refuses to be rebooted meanwhile, and the next run goes on where the first one was."""
-    node.fault(NODE, "slow-flash", "4")
+    # Longer than the test: it ends when the fault is cleared.
+    node.fault(NODE, "slow-flash", str(RUN_PATIENCE))
     with watch(node) as observer:
         with run(node, f"--limit={NODE}", **WANTED) as one:
             node.wait_for(lambda: f"writes the firmware {FIRMWARE}" in one.text, PATIENCE, "the write begins")
@@ -74,6 +75,7 @@ def test_the_controller_dies_while_firmware_is_written(node):
             NODE, "npu_trial_boot", state="rebooted", generation=10**6, boot_id=observer.now()[NODE].boot_id, refuse_held=False
         )
         assert refused.get("failed") and "is being written into the chips of this host" in refused["msg"], refused
+        node.fault(NODE, "clear")
         text = upgrade(node, f"--limit={NODE}", **WANTED, **TAKEOVER)
         assert proof(node, observer, {NODE: 1}, DRIVER, only=NODE) == []
     assert f"firmware {FIRMWARE} written; the reboot activates it" in text
@@ -106,7 +108,7 @@ def test_a_write_that_fails_is_told_and_repeated_only_on_request(node):
 
 def test_the_power_is_cut_while_firmware_is_written(node):
     old = version_of(node, NODE)
-    node.fault(NODE, "slow-flash", "3")
+    node.fault(NODE, "slow-flash", str(RUN_PATIENCE))
     with watch(node) as observer:
         with run(node, f"--limit={NODE}", **WANTED) as one:
             node.wait_for(lambda: f"writes the firmware {FIRMWARE}" in one.text, PATIENCE, "the write begins")

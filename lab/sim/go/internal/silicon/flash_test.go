@@ -50,7 +50,7 @@ func TestFirmwareIsTakenAtTheNextBoot(t *testing.T) {
 func TestOneWriteAtATime(t *testing.T) {
 	s := lab(t, 1)
 	load(t, s, pcie, manager, hdc)
-	fault(t, "slow-flash", "1")
+	fault(t, "slow-flash", "3600")
 	done := make(chan error)
 	go func() { done <- s.Write(0, "8.2.0.1.220") }()
 	for s.unfinished(0) == "" {
@@ -59,6 +59,7 @@ func TestOneWriteAtATime(t *testing.T) {
 	if err := s.Write(0, "7.8.0.7.220"); !errors.Is(err, ErrBusy) {
 		t.Errorf("a second write: %v", err)
 	}
+	repair(t, "slow-flash")
 	if err := <-done; err != nil || s.flash[0].Flash != "8.2.0.1.220" || s.flash[0].Writes != 1 {
 		t.Errorf("%v, %v", err, s.flash[0])
 	}

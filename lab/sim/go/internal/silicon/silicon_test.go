@@ -62,6 +62,13 @@ func fault(t *testing.T, kind, words string) {
 	}
 }
 
+func repair(t *testing.T, kind string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(faults.Directories[0], kind)); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func chips(s *Silicon) int { return strings.Count(s.Reply("npu-smi"), "chip ") }
 
 func TestChipsNeedTheWholeDriver(t *testing.T) {

@@ -12,6 +12,8 @@ import sys
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import at_once
 
+from support.patience import PATIENCE
+
 # What ansible-playbook does with an action before it starts a worker for it; then a line, while the run goes on.
 PROGRAM = """
 import sys
@@ -31,7 +33,7 @@ def test_a_line_is_read_while_the_run_goes_on(tmp_path, action):
     environ.update(HOME=str(tmp_path), ANSIBLE_COLLECTIONS_PATH=collections)
     command = [sys.executable, "-c", PROGRAM, "npuops.ascend." + action]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, cwd=tmp_path) as process:
-        ready, _writable, _broken = select.select([process.stdout], [], [], 30)
+        ready, _writable, _broken = select.select([process.stdout], [], [], PATIENCE)
         seen = process.stdout.readline() if ready else b""
         process.stdin.close()
     assert seen == b"a line\n" and process.returncode == 0
