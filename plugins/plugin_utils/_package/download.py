@@ -126,10 +126,11 @@ def _refused(source: PackageSource, status: int, server: str) -> NpuError:
         )
     if status in (401, 403):
         who = "user %r" % printable(source.username, 80) if source.username else "an anonymous user"
-        advice = "Check %s_username and %s_password, or the validity of a signed URL" % (source.setting, source.setting)
+        account = source.variable("username"), source.variable("password")
+        advice = "Check %s and %s, or the validity of a signed URL" % account
         return NpuError("The server does not let %s download %s (HTTP status %d). %s" % (who, source.name, status, advice))
     if status in (404, 410):
-        return NpuError("%s does not exist on its server (HTTP status %d): check %s" % (source.name, status, source.setting))
+        return NpuError("%s does not exist on its server (HTTP status %d): check %s" % (source.name, status, source.variable()))
     return NpuError("The server did not send %s (HTTP status %d)" % (source.name, status))
 
 

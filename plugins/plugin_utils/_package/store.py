@@ -72,8 +72,8 @@ class Store:
             if found != source.digest:
                 os.unlink(part)
                 raise NpuError(
-                    "%s has %s instead of %s: it is another file, or %s_sha256 is wrong. The download was removed"
-                    % (source.name, found, source.digest, source.setting)
+                    "%s has %s instead of %s: it is another file, or %s is wrong. The download was removed"
+                    % (source.name, found, source.digest, source.variable("sha256"))
                 )
             os.rename(part, path)
             fsync_directory(self._directory)
@@ -153,13 +153,13 @@ def _digest(path: str) -> str:
 def _local(source: PackageSource) -> str:
     try:
         if not stat.S_ISREG(os.stat(source.place).st_mode):
-            raise NpuError("%s is %s, which is not a file" % (source.setting, source.place))
+            raise NpuError("%s is %s, which is not a file" % (source.variable(), source.place))
         found = _digest(os.path.realpath(source.place))
     except OSError as exc:
         raise NpuError("The package %s cannot be read on the controller: %s" % (source.place, exc.strerror)) from None
     if found != source.digest:
         raise NpuError(
-            "%s has %s instead of %s: it is another file, or %s_sha256 is wrong"
-            % (source.place, found, source.digest, source.setting)
+            "%s has %s instead of %s: it is another file, or %s is wrong"
+            % (source.place, found, source.digest, source.variable("sha256"))
         )
     return source.place
