@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import socket
 import threading
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -439,6 +441,49 @@ def test_content_that_does_not_match_its_digest(basic, tmp_path):
         client(basic).blob(REPOSITORY, blob)
     with pytest.raises(RegistryError, match="blob that does not match the digest"):
         client(basic).download(REPOSITORY, blob, str(tmp_path / "blob"))
+
+
+class WithoutLength:
+    """A registry that sends blobs without their length, in pieces: after how many it closes the connection, and how slowly."""
+
+    def __init__(self, registry, pieces, pause=0.0):
+        self.pieces, self.pause = pieces, pause
+        without = self
+
+        def blob(handler, content):
+            handler.send_response(200)
+            handler.send_header("Connection", "close")
+            handler.end_headers()
+            handler.close_connection = True
+            with contextlib.suppress(OSError):
+                for place in range(0, len(content), 1000)[: without.pieces]:
+                    time.sleep(without.pause)
+                    handler.wfile.write(content[place : place + 1000])
+
+        registry._server.RequestHandlerClass.blob = blob
+
+
+@pytest.mark.parametrize("method", ["download", "resume"])
+@pytest.mark.parametrize(
+    ("pieces", "pause", "text"),
+    [
+        (5, 0, "did not say how long its answer is, .* it may have broken off"),
+        (8, 0.5, "did not complete its answer within 1 seconds"),
+    ],
+)
+def test_a_blob_whose_end_is_not_seen(basic, tmp_path, method, pieces, pause, text):
+    """Neither the time limit nor an early end of the connection makes it one that does not match. A right digest decides."""
+    content = b"x" * 8000
+    digest, path = basic.put_blob(content), tmp_path / "blob"
+    without = WithoutLength(basic, pieces, pause)
+    with pytest.raises(RegistryError, match=text):
+        getattr(client(basic), method)(REPOSITORY, digest, str(path), len(content), 1 if pause else 60)
+    without.pieces, without.pause = 8, 0
+    getattr(client(basic), method)(REPOSITORY, digest, str(path), len(content), 60)
+    assert path.read_bytes() == content
+    basic.blobs[digest] = b"y" * 8000
+    with pytest.raises(RegistryError, match="does not match the digest .*: repair"):
+        getattr(client(basic), method)(REPOSITORY, digest, str(path) + "2", len(content), 60)
 
 
 def test_an_endless_document_is_not_read_to_its_end(basic, monkeypatch):
