@@ -203,7 +203,7 @@ def _target(given: dict[str, Any]) -> dict[str, Any]:
 def _offers(given: dict[str, Any]) -> dict[str, int]:
     try:
         return {str(resource): int(count) for resource, count in given.items()}
-    except (TypeError, ValueError):
+    except (OverflowError, TypeError, ValueError):
         raise NpuError("offers must have a number for each resource.") from None
 
 

@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._image import registry_options
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, is_registry, parse_reference
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import MIRRORED
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.at_once import show_lines_at_once
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.controller import ControllerAction
@@ -67,7 +69,6 @@ class ActionModule(ControllerAction):
     }
     RULES = {
         "required_together": [("registry_username", "registry_password")],
-        "mutually_exclusive": [("images", "from"), ("packages", "from")],
     }
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
@@ -80,16 +81,22 @@ class ActionModule(ControllerAction):
             raise NpuError("; ".join(copy.problems))
         changed = copy.is_needed
         if changed and not self._task.check_mode:
-            copy.run()
+            try:
+                copy.run()
+            except NpuError as exc:
+                if not isinstance(destination, Bundle):
+                    raise
+                checksum, told = _after_failure(destination)
+                raise NpuError("%s. %s" % (exc.message, told), checksum=checksum, **exc.details) from None
+        if copy.problems:
+            told = "%d others %s" % (len(copy.steps) - len(copy.refused), "are there" if not self._task.check_mode else "can be")
+            if isinstance(destination, Bundle) and not (changed and self._task.check_mode):
+                checksum, of_bundle = _after_failure(destination)
+                told += ". " + of_bundle
+            raise NpuError("%s. %s" % ("; ".join(copy.problems), told), changed=changed, checksum=checksum)
         # In check mode, a run would write another one.
         if isinstance(destination, Bundle) and not (changed and self._task.check_mode):
-            # Where every image was refused, there may be none yet.
-            checksum = destination.checksum() if not copy.problems or destination.is_complete() else None
-        if copy.problems:
-            done = "%d others %s" % (len(copy.steps) - len(copy.refused), "are there" if not self._task.check_mode else "can be")
-            if isinstance(destination, Bundle) and checksum:
-                done += ". Checksum of the bundle: " + checksum
-            raise NpuError("%s. %s" % ("; ".join(copy.problems), done), changed=changed, checksum=checksum)
+            checksum = destination.checksum()
         return {
             "changed": changed,
             "images": [step.result() for step in copy.steps],
@@ -102,9 +109,23 @@ class ActionModule(ControllerAction):
         }
 
 
+def _after_failure(bundle: Bundle) -> tuple[str | None, str]:
+    """The checksum of the bundle if it is complete without what failed, and what to say about it."""
+    with contextlib.suppress(NpuError):
+        if bundle.is_complete():
+            checksum = bundle.checksum()
+            return checksum, "Checksum of the bundle: " + checksum
+    return None, "Until a run succeeds, the bundle %s is not complete and cannot be used" % bundle.path
+
+
 def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Source, str | None]:
     """Where the images come from, and the checksum of the bundle if it is one."""
     if params["from"]:
+        if params["images"] or params["packages"]:
+            raise NpuError(
+                "npu_mirror_from names a bundle, of which all is copied: leave out npu_mirror_images and npu_mirror_packages, or"
+                " npu_mirror_from"
+            )
         bundle = Bundle(params["from"])
         return bundle, bundle.verify(params["checksum"])
     if not params["images"] and not params["packages"]:
@@ -112,12 +133,19 @@ def _source(params: dict[str, Any], registries: Registries) -> tuple[copying.Sou
             "There is nothing to copy: name images (npu_mirror_images), packages (npu_mirror_packages) or a bundle"
             " (npu_mirror_from)"
         )
-    references = dict.fromkeys(parse_reference(text.strip()) for text in params["images"])
+    references = dict.fromkeys(_reference(text, "npu_mirror_images") for text in params["images"])
     packages = {}
     for entry in params["packages"]:
         source = _package(entry, params)
         packages[source.digest] = source
     return JoinedSource(RegistrySource(registries, list(references)), PackageFiles(list(packages.values()), Store())), None
+
+
+def _reference(text: str, variable: str) -> Reference:
+    try:
+        return parse_reference(text.strip())
+    except NpuError as exc:
+        raise NpuError("%s: %s" % (variable, exc.message)) from None
 
 
 def _packages(copy: copying.Copy) -> list[str]:
@@ -133,7 +161,7 @@ def _package(entry: dict[str, Any], params: dict[str, Any]) -> PackageSource:
             % (entry["package"], OCI)
         )
     options = {"package_" + name: entry[name] for name in ("sha256", "username", "password")}
-    found = PackageSource.of(dict(options, package=entry["package"], registry_ca_file=params["registry_ca_file"]))
+    found = PackageSource.of(dict(options, package=entry["package"], registry_ca_file=params["registry_ca_file"]), MIRRORED)
     if found.username or found.password:
         return found
     # As the host has it: with its account, and with what its URL has that no list names.
@@ -155,12 +183,13 @@ def _destination(params: dict[str, Any], registries: Registries) -> Bundle | Reg
             "npu_mirror_to is not set: a directory for a bundle, such as /media/usb/npuops, or a registry with a prefix, such as"
             " registry.example.com/mirror"
         )
-    path = places.directory(to)
+    path = places.directory(params["to"])
     if path is None:
-        places.check_prefix(to)
+        variable = "npu_mirror_to" if params["to"] else "npu_registry_mirror"
+        places.check_prefix(to, variable)
 
         def target(reference: Reference) -> Reference:
-            return places.name_in(to, reference)
+            return places.name_in(to, reference, variable)
 
         return RegistryDestination(registries, target)
     if params["from"]:
@@ -190,5 +219,6 @@ def _own_registry(params: dict[str, Any]) -> str | None:
     """The registry that the fleet pulls from: the one for which npu_registry_username and the like are."""
     mirror, text = params["registry_mirror"], params["credentials_of"]
     if text:
-        return parse_reference(mirrored(text, mirror)).registry
-    return parse_reference(mirror.rstrip("/") + "/x").registry if mirror and isinstance(mirror, str) else None
+        return parse_reference(mirrored(str(_reference(text, "npu_driver_image or npu_driver_repository")), mirror)).registry
+    # All names begin with the prefix.
+    return parse_reference(mirrored("registry.invalid/x:x", mirror)).registry if mirror and isinstance(mirror, str) else None

@@ -204,7 +204,7 @@ missing:
 checksum:
   description: Checksum of the bundle, V(none) if there is none, or it is not complete yet.
   type: str
-  returned: success, or when some images could not be copied
+  returned: success, or when the run failed while it copied
 packages:
   description:
     - The packages at the destination, as values of C(npu_driver_package), C(npu_firmware_package) and C(npu_runtime_package),

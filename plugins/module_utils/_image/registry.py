@@ -228,7 +228,11 @@ class RegistryClient:
                 found.update(chunk)
                 target.write(chunk)
         target.flush()
-        return "sha256:" + found.hexdigest() == digest
+        right = "sha256:" + found.hexdigest() == digest
+        unseen = None if right or start == size else self._connection.unseen_end(response, digest)
+        if unseen:
+            raise unseen
+        return right
 
     def tags(self, repository):
         """The tags of ``repository``, at most the first 10,000."""

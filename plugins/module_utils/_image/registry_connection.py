@@ -87,6 +87,20 @@ class Connection:
             else:
                 return
 
+    def unseen_end(self, response, digest):
+        """The exception to raise for a body that does not match the ``digest``, if nothing said where it ends, or None.
+
+        Without a Content-Length, a connection that was ended looks like the end of the answer.
+        """
+        if response.chunked or response.length is not None:
+            return None
+        if response.watch.is_over:
+            return RegistryUnreachable(self._no_answer(None, self.base, response.watch))
+        return RegistryError(
+            "Registry %s did not say how long its answer is, and what came does not match the digest %s: it may have broken off."
+            " Run again; if that does not help, repair the registry or push the image again" % (self.registry, digest)
+        )
+
     def _part(self, response, size):
         """At most ``size`` bytes of the body."""
         try:

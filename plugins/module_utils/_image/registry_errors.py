@@ -60,6 +60,13 @@ def from_status(exc, registry, method, repository, username, plain_http):
             "Registry %s limits the rate of requests%s; try again later" % (registry, detail),
             manifests.number(exc.headers.get("Retry-After")),
         )
+    if exc.code in (301, 302, 303, 307, 308) and method in ("POST", "PUT", "PATCH"):
+        target = _target(exc)
+        encrypted = plain_http and target.startswith("https:")
+        return RegistryError(
+            "Registry %s redirects uploads to %s (HTTP status %d), which is not followed: %s"
+            % (where, target, exc.code, "do not set npu_registry_plain_http" if encrypted else "name the registry by that address")
+        )
     if exc.code >= 500:
         return RegistryUnreachable("Registry %s is out of order: it answered %d%s" % (where, exc.code, detail))
     if exc.code == 400 and plain_http and "HTTPS" in detail:
@@ -81,6 +88,15 @@ def denied_elsewhere(exc, registry, method, repository):
             _detail(exc),
         )
     )
+
+
+def _target(exc):
+    """The server to which the HTTPError ``exc`` redirects. The rest of the URL may be a signature."""
+    try:
+        parts = urllib.parse.urlsplit(urllib.parse.urljoin(exc.url, exc.headers.get("Location") or ""))
+    except ValueError:
+        return "an invalid URL"
+    return printable("%s://%s" % (parts.scheme, parts.netloc.rpartition("@")[2]))
 
 
 def _detail(exc):

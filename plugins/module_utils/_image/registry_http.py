@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""HTTP with a server that is not trusted: limits the total time, and follows redirects to HTTP(S) URLs only.
+"""HTTP with a server that is not trusted: limits the total time, and follows redirects of GET and HEAD to HTTP(S) URLs only.
 
 The timeout of a socket counts from byte to byte, so a server that sends one byte every now and then never reaches it. Hence the
 watch.
@@ -104,7 +104,16 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
 
     def redirect_request(self, req, fp, code, msg, headers, newurl):
         check_url(newurl, self._plain_http)
-        redirected = super().redirect_request(req, fp, code, msg, headers, newurl)
+        method = req.get_method()
+        if method not in ("GET", "HEAD"):
+            # urllib would make a GET of a POST, which leaves its content behind.
+            raise urllib.error.HTTPError(req.full_url, code, msg, headers, fp)
+        # 308 is 307 for ever. urllib knows it since Python 3.11 only.
+        known = 307 if code == 308 else code
+        redirected = super().redirect_request(req, fp, known, msg, headers, newurl)
+        if method == "HEAD":
+            # Up to Python 3.12, urllib makes it a GET, for which a blob store did not sign the URL.
+            redirected.method = method
         # ProxyHandler adds it again if the new server needs the proxy.
         redirected.remove_header("Proxy-authorization")
         return redirected

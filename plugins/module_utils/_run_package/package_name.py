@@ -16,8 +16,15 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 
 # The variables that name packages, and the beginning of the names of those that belong to them.
 DRIVER, FIRMWARE, RUNTIME = "npu_driver_package", "npu_firmware_package", "npu_runtime_package"
+# The list of those that are to be copied; what belongs to a package is in its entry.
+MIRRORED = "npu_mirror_packages"
 # What each of them names, for messages.
-WHAT = {DRIVER: "driver package", FIRMWARE: "firmware package", RUNTIME: "package of the Ascend Docker Runtime"}
+WHAT = {
+    DRIVER: "driver package",
+    FIRMWARE: "firmware package",
+    RUNTIME: "package of the Ascend Docker Runtime",
+    MIRRORED: "package",
+}
 
 _CHIP = re.compile(r"Ascend-hdk-([0-9A-Za-z_]+)-npu-(?:driver|firmware)_", re.IGNORECASE)
 # The keys of families are the same as in Huawei's names, except for these.
@@ -52,12 +59,20 @@ def check_chip(package, key):
         raise NpuError("%s is for %s chips, not for %s. Set npu_driver_package to the package for %s" % (package, chip, key, key))
 
 
+def variable(setting, part=None):
+    """What people set for a package of ``setting``: its name, or the ``part`` sha256, username or password."""
+    if setting == MIRRORED:
+        return "%s.%s" % (setting, part or "package")
+    return "%s_%s" % (setting, part) if part else setting
+
+
 def digest(sha256, setting=DRIVER):
     """The digest of a package with the checksum ``sha256``, which the variable ``setting`` names. Raises NpuError."""
+    name = variable(setting, "sha256")
     if not sha256:
-        raise NpuError("%s_sha256 is not set: the SHA-256 of the package, 64 hexadecimal digits, as of sha256sum" % setting)
+        raise NpuError("%s is not set: the SHA-256 of the package, 64 hexadecimal digits, as of sha256sum" % name)
     if not _SHA256.match(sha256):
-        raise NpuError("%s_sha256 is %r; it must be 64 hexadecimal digits" % (setting, printable(sha256, 80)))
+        raise NpuError("%s is %r; it must be 64 hexadecimal digits" % (name, printable(sha256, 80)))
     return "sha256:" + sha256.lower()
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen, whole_numbers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import no_value, spec_defaults
@@ -44,8 +44,9 @@ class ClusterAction(ActionBase):
         self._task_vars = task_vars or {}
         result = super().run(tmp, task_vars)
         this_run.inventory_is((task_vars or {}).get("hostvars"))
-        _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
         try:
+            whole_numbers.check(self.ARGUMENTS, self._task.args)
+            _validation, params = self.validate_argument_spec(dict(kube_client.AUTH_ARG_SPEC, **self.ARGUMENTS))
             no_value.check(task_vars or {})
             self.check_play()
             result.update({"changed": False}, **self.act(params))

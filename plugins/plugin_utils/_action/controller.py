@@ -9,7 +9,7 @@ from typing import Any
 
 from ansible.plugins.action import ActionBase
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
+from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen, whole_numbers
 
 
 class ControllerAction(ActionBase):
@@ -24,8 +24,9 @@ class ControllerAction(ActionBase):
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
         result = super().run(tmp, task_vars)
-        _validation, params = self.validate_argument_spec(self.ARGUMENTS, **self.RULES)
         try:
+            whole_numbers.check(self.ARGUMENTS, self._task.args)
+            _validation, params = self.validate_argument_spec(self.ARGUMENTS, **self.RULES)
             result.update(self.act(params))
         except NpuError as exc:
             result.update(exc.details, failed=True, msg=screen.clean(exc.message))

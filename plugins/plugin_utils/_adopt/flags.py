@@ -40,7 +40,11 @@ def conflicts(daemonset: Object, settings: Mapping[str, Any]) -> list[str]:
     told = []
     wanted: list[tuple[str, Any, Any]] = [
         ("volcano", flags.get("volcanoType") == "true", own["volcano"]),
-        ("share_count", int(flags["shareDevCount"]) if flags.get("shareDevCount", "").isdecimal() else 1, own["share_count"]),
+        (
+            "share_count",
+            int(flags["shareDevCount"]) if re.fullmatch("[0-9]{1,6}", flags.get("shareDevCount", "")) else 1,
+            own["share_count"],
+        ),
         ("hot_reset", _RESETS.get(flags.get("hotReset", ""), "disabled"), own["hot_reset"]),
     ]
     for name, theirs, ours in wanted:

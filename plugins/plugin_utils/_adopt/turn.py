@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """One run at a time moves nodes, in either direction: an annotation of the Lease that all runs share says which one.
 
-It changes as long as that run lives. A run is dead if the annotation has not changed for a while by the clock of the run that asks;
+It changes as long as that run lives. A run is dead if the run that asks has seen no change for a while (``_kube.sign_of_life``);
 the clocks of two machines are never compared. A run that stalled notices before its next write that another run has taken its turn.
 """
 
@@ -22,15 +22,14 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import schema
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.sign_of_life import DEAD_SECONDS, POLL_SECONDS, SignOfLife
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects, Selectors
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE, new_lease
 
 ANNOTATION = "npuops.ascend/adopting"
 
-_DEAD_SECONDS = 30.0
 _BEAT_SECONDS = 5.0
-_POLL_SECONDS = 2.0
 _LONGEST = 1024
 _FORM = schema.fields(["run", "state", "beat"], run=schema.text(253), state=schema.text(64), beat=schema.number())
 
@@ -74,22 +73,20 @@ class Turn:
         return "the annotation %s of the Lease %s/%s was removed" % (ANNOTATION, self._namespace, LEASE)
 
     def _take(self) -> None:
-        seen, since = None, 0.0
+        life, seen = None, None
         while True:
-            lease = self._cluster.get(self._path)
-            text, now = _text(lease), self._clock.monotonic()
-            if text is None or _told(text).get("run") == self._run or (text == seen and now - since >= _DEAD_SECONDS):
+            lease = life.look() if life else self._cluster.get(self._path)
+            text = _text(lease)
+            if text is None or _told(text).get("run") == self._run or (life and life.is_dead(text)):
                 if self._write(lease):
                     return
                 continue
-            if seen is None:
-                seen, since = text, now
-                self._say(
-                    "waits for a sign of life, for %d s at most: %s moves nodes, or was killed" % (_DEAD_SECONDS, _named(text))
-                )
+            if life is None:
+                life, seen = SignOfLife(self._cluster, self._path, text), text
+                self._say("waits for a sign of life, for %d s: %s moves nodes, or was killed" % (DEAD_SECONDS, _named(text)))
             elif text != seen:
                 raise NpuError("Nothing was changed: %s moves nodes. Wait until it ends, then run this again" % _named(text))
-            self._clock.sleep(_POLL_SECONDS)
+            self._clock.sleep(POLL_SECONDS)
 
     def _write(self, lease: Object | None) -> bool:
         """Whether it was as ``lease`` says."""

@@ -75,8 +75,8 @@ def _answer(name: str, item: dict[str, Any], value: Any) -> str | int:
         return text
     if item["type"] == "integer":
         try:
-            number = None if isinstance(value, bool) else int(value)
-        except (TypeError, ValueError):
+            number = valid_settings.whole_number(value)
+        except TypeError:
             number = None
         if number is None or number < item.get("min", number) or number > item.get("max", number):
             raise _wrong(name, value, _bounds(item))

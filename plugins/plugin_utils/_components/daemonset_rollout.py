@@ -42,11 +42,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.daemonsets import strategy_of
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.sign_of_life import DEAD_SECONDS, POLL_SECONDS, SignOfLife
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyKindCluster, Object
 
-_POLL_SECONDS = 2.0
-# A run whose progress has not changed for so long, by the clock of the run that asks, is dead.
-_DEAD_SECONDS = 30.0
 _OBSERVE_SECONDS = 60.0
 _MOST_NAMED, _LONGEST_LINE = 20, 2000
 
@@ -170,19 +168,16 @@ class DaemonSetRollout:
     def _take_over(self, progress: Progress) -> tuple[Object, Progress]:
         """The DaemonSet as soon as the run that rolls it out is dead. Raises LookAgain when it has ended."""
         self._say(
-            "the run %s rolls it out; waiting until that ends, or shows no sign of life for %d s" % (progress.run, _DEAD_SECONDS)
+            "the run %s rolls it out; waiting until that ends, or shows no sign of life for %d s" % (progress.run, DEAD_SECONDS)
         )
-        last, since = progress, self._clock.monotonic()
+        life = SignOfLife(self._cluster, self._held.path, progress)
         while True:
-            self._clock.sleep(_POLL_SECONDS)
-            actual = self._cluster.get(self._held.path)
+            self._clock.sleep(POLL_SECONDS)
+            actual = life.look()
             present = progress_of(actual) if actual else None
             if actual is None or present is None:
                 raise LookAgain
-            now = self._clock.monotonic()
-            if present != last:
-                last, since = present, now
-            elif now - since >= _DEAD_SECONDS:
+            if life.is_dead(present):
                 return actual, present
 
     def _tell(self, view: DaemonSetView, before: Object, after: Object) -> None:
@@ -221,10 +216,16 @@ class DaemonSetRollout:
         """Until all nodes that are waited for have pods of the present template; where that fails, back. Returns the progress."""
         watch = Watch(self._clock, self._pace.timeout)
         told: set[str] = set()
+
+        def beat() -> None:
+            nonlocal progress
+            if watch.beat_is_due():
+                progress = self._held.write(progress.but(beat=progress.beat + 1))
+
         while True:
             actual = self._held.get()
             self._held.check(actual, progress)
-            view = self._view(actual, False)
+            view = self._view(actual, False, beat)
             watch.look(view, progress)
             nodes = dict(progress.nodes)
             for name in progress.nodes:
@@ -257,7 +258,7 @@ class DaemonSetRollout:
             for name in nodes:
                 if name in view.pods and not watch.has_template(name):
                     self._delete(view.pods[name])
-            self._clock.sleep(_POLL_SECONDS)
+            self._clock.sleep(POLL_SECONDS)
 
     def _turn_back(self, progress: Progress, view: DaemonSetView, bad: str, why: str) -> Progress:
         image = components_revisions.images(view.daemonset["spec"]["template"])
@@ -308,8 +309,9 @@ class DaemonSetRollout:
 
     # --- what it is about ---
 
-    def _view(self, daemonset: Object, check_mode: bool) -> DaemonSetView:
-        """As soon as its controller has seen it as it is."""
+    def _view(self, daemonset: Object, check_mode: bool, meanwhile: Callable[[], None] = lambda: None) -> DaemonSetView:
+        """As soon as its controller has seen it as it is. It may have been away with the API server: ``meanwhile`` shows that this
+        run lives."""
         began = self._clock.monotonic()
         while True:
             view = DaemonSetView(self._cluster, daemonset)
@@ -320,7 +322,8 @@ class DaemonSetRollout:
                     "%s: the controller manager has not seen its present generation for %d s. Check whether it runs: kubectl get"
                     " pods -n kube-system. Then run this again." % (self._label, _OBSERVE_SECONDS)
                 )
-            self._clock.sleep(_POLL_SECONDS)
+            self._clock.sleep(POLL_SECONDS)
+            meanwhile()
             daemonset = self._held.get()
 
     def _delete(self, pod: Object) -> None:

@@ -60,7 +60,8 @@ class Watch:
         return name in self._hopeless
 
     def beat_is_due(self) -> bool:
-        if self._now - self._beat < _BEAT_SECONDS:
+        now = self._clock.monotonic()
+        if now - self._beat < _BEAT_SECONDS:
             return False
-        self._beat = self._now
+        self._beat = now
         return True

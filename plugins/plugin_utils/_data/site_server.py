@@ -25,11 +25,6 @@ class Address(NamedTuple):
     netloc: str  # the host, and the port if the URL has one
 
 
-class Answer(NamedTuple):
-    content: bytes
-    moved: bool  # whether another address has answered, to which a redirect led
-
-
 class Unanswered(NpuError):
     """There is no answer, or one that is an error. ``body``: what the server says about it."""
 
@@ -61,16 +56,18 @@ def address(setting: str, url: str) -> Address:
 
 def ask(
     request: urllib.request.Request, seconds: float, longest: int, tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
-) -> Answer:
+) -> bytes:
     """Send the ``request``; of the answer, read one byte more than ``longest`` at most. Raises Unanswered."""
     opener = registry_http.Opener(tls, plain_http=True)
     too_late = "no answer within %g s" % seconds
     with registry_http.Watch(seconds) as watch:
         try:
             with opener.open(request, seconds, watch) as response:
-                answer = Answer(response.read(longest + 1), response.url != request.full_url)
+                answer = response.read(longest + 1)
         except urllib.error.HTTPError as exc:
             with exc:
+                if 300 <= exc.code < 400:
+                    raise Unanswered("it redirects to another address, which is not followed") from None
                 raise Unanswered("it answers %d" % exc.code, _body(exc, longest)) from None
         except _BROKEN as exc:
             raise Unanswered(too_late if watch.ran_out(exc) else one_line(getattr(exc, "reason", None) or exc)) from None

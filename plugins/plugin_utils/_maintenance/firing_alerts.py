@@ -104,7 +104,7 @@ class FiringAlerts:
             # Unredirected: another server must not get it.
             request.add_unredirected_header("Authorization", "Bearer %s" % _token(self._token_file))
         try:
-            return site_server.ask(request, _SECONDS, _LONGEST_ANSWER, self._tls).content
+            return site_server.ask(request, _SECONDS, _LONGEST_ANSWER, self._tls)
         except site_server.Unanswered as exc:
             raise NpuError(exc.message + _why(exc.body)) from None
 

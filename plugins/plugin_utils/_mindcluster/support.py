@@ -130,7 +130,7 @@ def firmware_range(driver: str, family: str | None, rows: dict[str, Any] | None 
 
 def numbers(version: str | None) -> tuple[int, int] | None:
     """The first two numbers of a version, with or without v; None if it has none."""
-    match = re.match(r"v?(\d+)\.(\d+)", version or "")
+    match = re.match(r"v?([0-9]{1,9})\.([0-9]{1,9})", version or "")
     return (int(match.group(1)), int(match.group(2))) if match else None
 
 

@@ -4,7 +4,8 @@
 """A bundle: a directory that holds images on their way to the other side of an air gap.
 
 It is an OCI image layout, so that skopeo, crane, oras and others read it, and SHA256SUMS, which ``sha256sum -c`` reads.
-SHA256SUMS is written last: a bundle without it is not complete.
+SHA256SUMS is written last: a bundle without it is not complete. Where images are added to a complete one, it goes when the first of
+them gets its name, and comes back at the end, also of a run that fails.
 
 Source: https://github.com/opencontainers/image-spec/blob/main/image-layout.md
 """
@@ -55,6 +56,7 @@ class Bundle:
     def __init__(self, path: str) -> None:
         self.path = path
         self._lock: int | None = None
+        self._was_complete = False
         # The checksums that ``verify`` found right.
         self._verified: dict[str, str] = {}
 
@@ -240,7 +242,7 @@ class Bundle:
                 raise NpuError(f"{path} is a link, which no bundle has. Name another directory")
 
     def begin(self, size: int) -> None:
-        """Prepare the directory for ``size`` more bytes. From here on, until the end, the bundle is not complete."""
+        """Prepare the directory for ``size`` more bytes."""
         self.check()
         try:
             os.makedirs(self._file(_BLOBS), exist_ok=True)
@@ -253,9 +255,7 @@ class Bundle:
                 )
             if not os.path.lexists(self._file(LAYOUT)):
                 write_atomic(self._file(LAYOUT), _LAYOUT_TEXT)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._file(SUMS))
-                fsync_directory(self.path)
+            self._was_complete = os.path.lexists(self._file(SUMS))
         except OSError as exc:
             raise self._failed(exc) from None
 
@@ -267,7 +267,14 @@ class Bundle:
             raise NpuError(f"Another run is writing to {self.path}. Wait until it ends, then run again") from None
 
     def close(self) -> None:
-        if self._lock is not None:
+        if self._lock is None:
+            return
+        try:
+            if self._was_complete and not os.path.lexists(self._file(SUMS)):
+                # The run failed after an image, and each image in the index is whole.
+                with contextlib.suppress(NpuError):
+                    self.end()
+        finally:
             os.close(self._lock)
             self._lock = None
 
@@ -294,7 +301,7 @@ class Bundle:
             raise self._failed(exc) from None
 
     def complete(self, image: Image) -> None:
-        """The manifests, and the name in the index."""
+        """The manifests, and the name in the index. From here on, until the end, the bundle is not complete."""
         try:
             for manifest in image.manifests:
                 if not self._is_whole(manifest.descriptor.digest):
@@ -307,6 +314,9 @@ class Bundle:
                 "size": len(image.top.content),
                 "annotations": {_NAME: str(image.reference)},
             }
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(self._file(SUMS))
+                fsync_directory(self.path)
             self._write_index(entries)
         except OSError as exc:
             raise self._failed(exc) from None

@@ -173,8 +173,8 @@ class Copy:
                 except RegistryError as exc:
                     # About this image, such as an index without all of its members, which some registries do not take.
                     self.refused.append(f"{step.name} was not copied: {exc.message}")
-            # Where nothing was copied, there is nothing to complete.
-            if not due or len(self.refused) < len(due):
+            # Without a single image, there is nothing to complete.
+            if len(self.refused) < len(self.steps):
                 self._destination.end()
         finally:
             self._destination.close()
@@ -216,7 +216,7 @@ def _check_names(destination: Destination, images: Iterable[Image]) -> None:
                 + (
                     " Give the tag the same digest wherever it is named"
                     if other.reference.name == image.reference.name
-                    else " Give their registries different prefixes: npu_mirror_to may be a mapping"
+                    else " Give their registries different prefixes: npu_mirror_to and npu_registry_mirror may be mappings"
                 )
             )
 

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, npuops.ascend maintainers
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Where images are copied to: what people write for npu_mirror_to."""
+"""Where images are copied to: what people write for npu_mirror_to, or for npu_registry_mirror without it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import Reference, parse_reference
 
-VARIABLE = "npu_mirror_to"
-
 
 def directory(text: Any) -> str | None:
     """The absolute path of a directory, if ``text`` is a path and not a registry."""
@@ -22,16 +20,16 @@ def directory(text: Any) -> str | None:
     return None
 
 
-def check_prefix(mirror: Any) -> None:
-    """Raise NpuError unless ``mirror`` is a prefix or a mapping of prefixes."""
-    mirrored("registry.invalid/x:x", mirror, VARIABLE)
+def check_prefix(mirror: Any, variable: str) -> None:
+    """Raise NpuError unless ``mirror``, which the ``variable`` has, is a prefix or a mapping of prefixes."""
+    mirrored("registry.invalid/x:x", mirror, variable)
 
 
-def name_in(mirror: Any, reference: Reference) -> Reference:
+def name_in(mirror: Any, reference: Reference, variable: str) -> Reference:
     """The name of the image in the mirror, which must be another one. Raises NpuError."""
-    found = parse_reference(mirrored(str(reference), mirror, VARIABLE))
+    found = parse_reference(mirrored(str(reference), mirror, variable))
     if found == reference:
         raise NpuError(
-            f"{VARIABLE} gives no other name to {reference}: it is in the mirror already, or the mapping has no prefix of it"
+            f"{variable} gives no other name to {reference}: it is in the mirror already, or the mapping has no prefix of it"
         )
     return found

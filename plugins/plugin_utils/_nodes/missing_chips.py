@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
@@ -14,5 +15,5 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 def missing(facts: Facts, wanted: Any = None) -> str | None:
     """Which chips are missing, as a phrase, or None. ``wanted``: npu_chips, as people give it; without it, what was before."""
     before = facts.get("chips_before") or {"count": 0, "gone": [], "boot": None}
-    expected = int(wanted) if str(wanted or "").isdigit() else 0
+    expected = int(wanted) if re.fullmatch("[0-9]{1,6}", str(wanted or "")) else 0
     return chip_memory.told(facts.get("chip_count") or 0, expected or before["count"], before["gone"], before["boot"])

@@ -89,8 +89,7 @@ class Webhook:
             answer = site_server.ask(request, self._seconds, _LONGEST_ANSWER)
         except site_server.Unanswered as exc:
             return self._not_delivered(self._without_address(exc.message))
-        # A redirect is followed without the notice.
-        return self._not_delivered("it redirects to another address") if answer.moved else self._refusal(answer.content)
+        return self._refusal(answer)
 
     def _message(self, notice: Notice, cluster: str) -> tuple[str, dict[str, Any]]:
         """(URL, body)."""

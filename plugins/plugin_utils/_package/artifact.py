@@ -35,8 +35,8 @@ class Artifact:
         layer = layers[0]
         if layer["digest"] != self._source.digest:
             raise NpuError(
-                "The file in %s has the checksum %s instead of %s: %s or %s_sha256 is wrong"
-                % (self._source.name, layer["digest"], self._source.digest, self._source.setting, self._source.setting)
+                "The file in %s has the checksum %s instead of %s: %s or %s is wrong"
+                % (self._source.name, layer["digest"], self._source.digest, *map(self._source.variable, (None, "sha256")))
             )
         if layer["size"] > MAX_BYTES:
             raise NpuError("%s has more than %d GiB, which no %s has" % (self._source.name, MAX_BYTES // 2**30, self._source.what))

@@ -36,10 +36,11 @@ class _BrokeOff(Exception):
     """The transfer ended early; the text says how."""
 
 
-def download(source: PackageSource, path: str, seconds: float, silence: float = _SILENCE) -> None:
+def download(source: PackageSource, path: str, seconds: float, silence: float = _SILENCE) -> bool:
     """Write the file at the URL ``source.place`` to ``path``, from where it ends now. Raises NpuError.
 
-    ``seconds``: how long all of it may take; ``silence``: how long the server may send nothing.
+    Returns whether the server said where it ends. ``seconds``: how long all of it may take; ``silence``: how long the server may
+    send nothing.
     """
     opener = registry_http.Opener(lambda: _tls(source.ca_file), source.plain_http)
     with registry_http.Watch(seconds) as watch, open(path, "ab") as target:
@@ -47,8 +48,7 @@ def download(source: PackageSource, path: str, seconds: float, silence: float = 
         while True:
             start = target.tell()
             try:
-                _continue(source, opener, watch, target, silence)
-                return
+                return _continue(source, opener, watch, target, silence)
             except _BrokeOff as exc:
                 if watch.is_over:
                     raise NpuError(
@@ -64,7 +64,7 @@ def download(source: PackageSource, path: str, seconds: float, silence: float = 
 
 def _continue(
     source: PackageSource, opener: registry_http.Opener, watch: registry_http.Watch, target: IO[bytes], silence: float
-) -> None:
+) -> bool:
     headers = {"Accept-Encoding": "identity", "User-Agent": "npuops.ascend"}
     request = urllib.request.Request(source.place, headers=headers)
     if target.tell():
@@ -90,6 +90,11 @@ def _continue(
         if target.tell() and not registry_http.continues(response, target.tell()):
             _restart(target)
         _receive(source, response, target)
+        has_end = response.chunked or response.length is not None
+    if not has_end and watch.is_over:
+        # What the watch ends looks like the end of the file then.
+        raise _BrokeOff("the time is over")
+    return has_end
 
 
 def _receive(source: PackageSource, response: http.client.HTTPResponse, target: IO[bytes]) -> None:
@@ -126,10 +131,11 @@ def _refused(source: PackageSource, status: int, server: str) -> NpuError:
         )
     if status in (401, 403):
         who = "user %r" % printable(source.username, 80) if source.username else "an anonymous user"
-        advice = "Check %s_username and %s_password, or the validity of a signed URL" % (source.setting, source.setting)
+        account = source.variable("username"), source.variable("password")
+        advice = "Check %s and %s, or the validity of a signed URL" % account
         return NpuError("The server does not let %s download %s (HTTP status %d). %s" % (who, source.name, status, advice))
     if status in (404, 410):
-        return NpuError("%s does not exist on its server (HTTP status %d): check %s" % (source.name, status, source.setting))
+        return NpuError("%s does not exist on its server (HTTP status %d): check %s" % (source.name, status, source.variable()))
     return NpuError("The server did not send %s (HTTP status %d)" % (source.name, status))
 
 

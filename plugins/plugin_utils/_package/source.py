@@ -14,7 +14,15 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image.mirrored import mirrored
 from ansible_collections.npuops.ascend.plugins.module_utils._image.reference import parse_reference
-from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import DRIVER, FIRMWARE, RUNTIME, WHAT, digest
+from ansible_collections.npuops.ascend.plugins.module_utils._run_package.package_name import (
+    DRIVER,
+    FIRMWARE,
+    MIRRORED,
+    RUNTIME,
+    WHAT,
+    digest,
+    variable,
+)
 
 WEB, FILE, REGISTRY = "web", "file", "registry"
 OCI = "oci://"
@@ -50,6 +58,10 @@ class PackageSource:
         """Whether both name one file, whatever gives access to it."""
         return (self.kind, self.name, self.digest) == (other.kind, other.name, other.digest)
 
+    def variable(self, part: str | None = None) -> str:
+        """The variable that names it, or its ``part`` sha256, username or password."""
+        return variable(self.setting, part)
+
     @classmethod
     def of(cls, options: Mapping[str, Any], setting: str = DRIVER) -> PackageSource:
         """From the options ``package``, ``package_sha256``, ``package_username``, ``package_password`` and the ``registry_`` ones.
@@ -59,8 +71,8 @@ class PackageSource:
         own = "firmware_package" if setting == FIRMWARE else "package"
         text = str(options.get(own) or "").strip()
         if not text:
-            when = "it" if setting == RUNTIME else "with npu_driver_source: package, it"
-            raise NpuError("%s is not set: %s must be %s" % (setting, when, _EXAMPLES))
+            when = "it" if setting in (RUNTIME, MIRRORED) else "with npu_driver_source: package, it"
+            raise NpuError("%s is not set: %s must be %s" % (variable(setting), when, _EXAMPLES))
         wanted = digest(str(options.get(own + "_sha256") or ""), setting)
         ca_file = options.get("registry_ca_file") or None
         if text.startswith(OCI):
@@ -82,24 +94,25 @@ class PackageSource:
             return cls(WEB, text, name, wanted, username, password, text.startswith("http://"), ca_file, setting)
         path = os.path.expanduser(text)
         if not os.path.isabs(path):
-            raise NpuError("%s is %r; it must be %s" % (setting, printable(text), _EXAMPLES))
+            raise NpuError("%s is %r; it must be %s" % (variable(setting), printable(text), _EXAMPLES))
         return cls(FILE, path, path, wanted, setting=setting)
 
 
 def _check_url(text: str, setting: str) -> str:
     """The URL without query and fragment. Raises NpuError, without what may be secret in the URL."""
+    name = variable(setting)
     try:
         parts = urllib.parse.urlsplit(text)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
-        raise NpuError("%s is not a valid URL; it must be %s" % (setting, _EXAMPLES)) from None
+        raise NpuError("%s is not a valid URL; it must be %s" % (name, _EXAMPLES)) from None
     if parts.username is not None or parts.password is not None:
         raise NpuError(
-            "%s has a user name or password in the URL, where logs and records would show it. Set %s_username and "
-            "%s_password instead" % (setting, setting, setting)
+            "%s has a user name or password in the URL, where logs and records would show it. Set %s and %s instead"
+            % (name, variable(setting, "username"), variable(setting, "password"))
         )
     if not usable:
-        raise NpuError("%s begins with %s://; it must be %s" % (setting, printable(parts.scheme, 40) or "nothing and", _EXAMPLES))
+        raise NpuError("%s begins with %s://; it must be %s" % (name, printable(parts.scheme, 40) or "nothing and", _EXAMPLES))
     if not text.isprintable() or " " in text:
-        raise NpuError("%s has a space or a control character in its URL: encode it" % setting)
+        raise NpuError("%s has a space or a control character in its URL: encode it" % name)
     return urllib.parse.urlunsplit((parts.scheme, parts.netloc, parts.path, "", ""))

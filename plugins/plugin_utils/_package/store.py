@@ -27,6 +27,7 @@ TIMEOUT = 1800
 # Seconds after which an unused package is removed.
 _KEEP = 30 * 24 * 3600
 _OURS = re.compile(r"[0-9a-f]{64}\.(?:run|part|lock)\Z")
+_NO_END = "its server did not say how long it is, so it may have broken off: run again. Or "
 
 
 class Store:
@@ -62,18 +63,18 @@ class Store:
         try:
             continued = _has_content(part)
             # A run that was killed may have had all of it.
-            found = _digest(part) if continued else ""
+            found, has_end = _digest(part) if continued else "", True
             if found != source.digest:
-                found = _fetch(source, part, seconds)
+                found, has_end = _fetch(source, part, seconds)
             if found != source.digest and continued:
                 # The part from before may have been of another file.
                 os.unlink(part)
-                found = _fetch(source, part, seconds)
+                found, has_end = _fetch(source, part, seconds)
             if found != source.digest:
                 os.unlink(part)
                 raise NpuError(
-                    "%s has %s instead of %s: it is another file, or %s_sha256 is wrong. The download was removed"
-                    % (source.name, found, source.digest, source.setting)
+                    "%s has %s instead of %s: %sit is another file, or %s is wrong. The download was removed"
+                    % (source.name, found, source.digest, "" if has_end else _NO_END, source.variable("sha256"))
                 )
             os.rename(part, path)
             fsync_directory(self._directory)
@@ -137,13 +138,14 @@ def _has_content(path: str) -> bool:
     return os.path.exists(path) and os.path.getsize(path) > 0
 
 
-def _fetch(source: PackageSource, part: str, seconds: float) -> str:
-    """Download to ``part``; the digest of what came."""
+def _fetch(source: PackageSource, part: str, seconds: float) -> tuple[str, bool]:
+    """Download to ``part``; the digest of what came, and whether the server said where it ends."""
+    has_end = True
     if source.kind == WEB:
-        download(source, part, seconds)
+        has_end = download(source, part, seconds)
     else:
         Artifact(source).download(part, seconds)
-    return _digest(part)
+    return _digest(part), has_end
 
 
 def _digest(path: str) -> str:
@@ -153,13 +155,13 @@ def _digest(path: str) -> str:
 def _local(source: PackageSource) -> str:
     try:
         if not stat.S_ISREG(os.stat(source.place).st_mode):
-            raise NpuError("%s is %s, which is not a file" % (source.setting, source.place))
+            raise NpuError("%s is %s, which is not a file" % (source.variable(), source.place))
         found = _digest(os.path.realpath(source.place))
     except OSError as exc:
         raise NpuError("The package %s cannot be read on the controller: %s" % (source.place, exc.strerror)) from None
     if found != source.digest:
         raise NpuError(
-            "%s has %s instead of %s: it is another file, or %s_sha256 is wrong"
-            % (source.place, found, source.digest, source.setting)
+            "%s has %s instead of %s: it is another file, or %s is wrong"
+            % (source.place, found, source.digest, source.variable("sha256"))
         )
     return source.place

@@ -9,18 +9,21 @@ place that reads them. What makes no sense raises an NpuError that names the var
 
 from __future__ import annotations
 
+import decimal
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_int, check_type_str
+from ansible.module_utils.common.validation import check_type_bool, check_type_dict, check_type_str
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import spec_defaults
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings.empty_answers import is_empty
 
 NUMBER_OR_PERCENTAGE = "a whole number, 0 or more, or a percentage, 1% to 100%"
+# Of a whole number that anything here can be.
+_MOST_DIGITS = 18
 _PERCENTAGE = re.compile(r"([1-9][0-9]?|100)%\Z")
 
 
@@ -77,10 +80,22 @@ def _value(name: str, option: spec_defaults.Option, value: Any) -> Any:
     return os.path.abspath(os.path.expanduser(text)) if kind == "path" else text
 
 
-def _number(name: str, value: Any) -> int:
-    if isinstance(value, bool):
+def whole_number(value: Any) -> int:
+    """Of a number, or of text such as ``2`` or ``1e3``. Raises TypeError."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise TypeError
-    number = check_type_int(value.strip() if isinstance(value, str) else value)
+    try:
+        number = decimal.Decimal(value.strip() if isinstance(value, str) else value)
+    except decimal.DecimalException:
+        raise TypeError from None
+    # Before the conversion: 1e999999999 would have as many digits, and there is none for infinity.
+    if not number.is_finite() or number.adjusted() >= _MOST_DIGITS or number != int(number):
+        raise TypeError
+    return int(number)
+
+
+def _number(name: str, value: Any) -> int:
+    number = whole_number(value)
     least, most = spec_defaults.range_of(name)
     if number < least or (most is not None and number > most):
         raise TypeError

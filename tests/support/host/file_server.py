@@ -13,7 +13,8 @@ import threading
 class FileServer:
     """``with FileServer({"/x.run": content}) as server: server.url("/x.run")``.
 
-    ``login``: "user:password" that it demands, None for none. ``ranges``: whether it continues downloads. ``cut``: list of numbers
+    ``login``: "user:password" that it demands, None for none. ``ranges``: whether it continues downloads; ``lengths``: whether it says
+    how long they are. ``cut``: list of numbers
     of bytes after which it closes the connection, one for each request; ``redirects``: path -> URL; ``statuses``: path -> status.
     ``pause``: called before each block of the body. ``requests``: (path, Range, Authorization) of what was asked.
     """
@@ -22,6 +23,7 @@ class FileServer:
         self.files = files
         self.login = login
         self.ranges = ranges
+        self.lengths = True
         self.cut = []
         self.redirects = {}
         self.statuses = {}
@@ -61,7 +63,7 @@ def _handler(server):
             start = int(wanted[len("bytes=") : -1]) if wanted and server.ranges else 0
             if start and start >= len(content):
                 return self._answer(416)
-            headers = [("Content-Length", str(len(content) - start))]
+            headers = [("Content-Length", str(len(content) - start)) if server.lengths else ("X-Length", "none")]
             if start:
                 headers.append(("Content-Range", "bytes %d-%d/%d" % (start, len(content) - 1, len(content))))
             self._answer(206 if start else 200, headers)

@@ -195,6 +195,61 @@ def test_images_are_added_to_a_bundle(save, load, outside, inside, images):
     assert len({repository for repository, _tag in inside.manifests}) == 2
 
 
+def two_more(outside):
+    """Names of two images, the layers of which the registry does not send."""
+    stored_images.put_image(outside, "more/one", "1", COMMON, b"the layer of one")
+    stored_images.put_image(outside, "more/two", "1", COMMON, b"the layer of two")
+    return [outside.address + "/more/one:1", outside.address + "/more/two:1"]
+
+
+def without(outside, layer, fault):
+    outside.faults = [("GET", "/blobs/" + registry_server.sha256(layer), fault)]
+
+
+@pytest.mark.parametrize(
+    ("layer", "added"), [(b"the layer of one", 0), (b"the layer of two", 1)], ids=["in the first image", "in the second image"]
+)
+@pytest.mark.parametrize("fault", [503, lambda body: body[:-1] + b"?"], ids=["out of order", "damaged"])
+def test_a_failure_while_images_are_added_leaves_a_complete_bundle(save, load, outside, inside, layer, added, fault):
+    save()
+    more = two_more(outside)
+    without(outside, layer, fault)
+    with pytest.raises(NpuError, match=r"\. Checksum of the bundle: [0-9a-f]{64}$") as caught:
+        save(images=more)
+    assert load(checksum=caught.value.details["checksum"])["changed"]
+    assert caught.value.message.endswith(caught.value.details["checksum"])
+    there = {name for name, _tag in inside.manifests if name.startswith("site/more")}
+    # One that is damaged stops no other.
+    assert len(there) == (1 if callable(fault) else added)
+    outside.faults = []
+    save(images=more)
+    assert load()["changed"] and ("site/more/two", "1") in inside.manifests
+
+
+def test_a_killed_run_that_has_added_no_image_leaves_a_complete_bundle(save, load, outside, monkeypatch):
+    made = save()
+    more = two_more(outside)
+    with monkeypatch.context() as patch:
+        patch.setattr(Bundle, "add", lambda *_arguments: (_ for _ in ()).throw(SystemExit))
+        patch.setattr(Bundle, "close", lambda self: os.close(self._lock))
+        with pytest.raises(SystemExit):
+            save(images=more)
+    assert load(checksum=made["checksum"])["changed"]
+
+
+@pytest.mark.parametrize("fault", [503, lambda body: body[:-1] + b"?"], ids=["out of order", "damaged"])
+def test_a_failure_before_a_bundle_is_complete_says_so(save, load, outside, bundle, fault):
+    more = two_more(outside)
+    without(outside, COMMON, fault)
+    with pytest.raises(
+        NpuError, match=f"\\. Until a run succeeds, the bundle {bundle} is not complete and cannot be used$"
+    ) as caught:
+        save(images=more)
+    assert caught.value.details["checksum"] is None
+    with pytest.raises(NpuError, match="is not a complete bundle"):
+        load()
+
+
 @pytest.mark.parametrize("registry", ["outside", "inside"])
 def test_interrupted_at_each_request(request, registry, save, load, outside, inside, images, bundle):
     """Whatever request fails, the next run ends where an uninterrupted one would, and copies nothing twice."""
@@ -493,8 +548,16 @@ def test_a_blob_of_another_size_than_promised(outside, bundle):
         ({"images": [], "to": "/b"}, "nothing to copy"),
         ({"images": ["r.example/x:1"]}, "npu_mirror_to is not set"),
         ({"images": ["r.example/x:1"], "to": "https://r.example"}, "no https://, no tag"),
-        ({"images": ["r.example/x:1"], "to": ["a"]}, "must be a prefix"),
-        ({"images": ["r.example/X:1"], "to": "r.example/y"}, "not a valid image reference"),
+        ({"images": ["r.example/x:1"], "to": ["a"]}, "npu_mirror_to is .*; it must be a prefix"),
+        ({"images": ["r.example/x:1"], "registry_mirror": ["a"]}, "npu_registry_mirror is .*; it must be a prefix"),
+        ({"images": ["r.example/x:1"], "registry_mirror": "https://r.example"}, "npu_registry_mirror names .* no https://, no tag"),
+        ({"images": ["r.example/x:1"], "registry_mirror": "/media/usb"}, "npu_registry_mirror names '/media/usb'"),
+        ({"images": ["r.example/X:1"], "to": "r.example/y"}, "npu_mirror_images: .* not a valid image reference"),
+        (
+            {"images": ["r.example/x:1"], "to": "r.example/y", "credentials_of": "r.example/X"},
+            "npu_driver_image or npu_driver_repository: .* not a valid image reference",
+        ),
+        ({"from": "/b", "images": ["r.example/x:1"], "to": "r.example/y"}, "leave out npu_mirror_images"),
         ({"from": "/nowhere", "to": "r.example/y"}, "/nowhere .* is not a complete bundle"),
         ({"images": ["r.example/x"], "to": "/b", "registries": [{"registry": "https://r.example"}]}, "npu_mirror_registries names"),
         (
@@ -515,6 +578,8 @@ def test_places_that_do_not_fit(save, load, outside, inside, images, bundle, tmp
         save(to=str(tmp_path / "photos"))
     with pytest.raises(NpuError, match="gives no other name"):
         save(to=outside.address)
+    with pytest.raises(NpuError, match="npu_registry_mirror gives no other name"):
+        save(to=None, registry_mirror=outside.address)
     stored_images.put_image(inside, "npuops/agent", "1", b"another image of that name")
     both = [outside.address + "/npuops/agent:1", inside.address + "/npuops/agent:1"]
     with pytest.raises(NpuError, match="different images, and both would be r.example/x/npuops/agent:1"):

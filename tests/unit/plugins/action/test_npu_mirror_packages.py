@@ -89,8 +89,19 @@ def test_from_a_file_and_from_a_web_server_it_is_the_same(web, inside, tmp_path)
 @pytest.mark.parametrize(
     "entry, message",
     [
-        ({"sha256": "0" * 64}, "it is another file, or npu_driver_package_sha256 is wrong"),
-        ({"sha256": "0"}, "must be 64 hexadecimal digits"),
+        ({"sha256": "0" * 64}, "it is another file, or npu_mirror_packages.sha256 is wrong"),
+        ({"sha256": "0"}, "npu_mirror_packages.sha256 is '0'; it must be 64 hexadecimal digits"),
+        ({"sha256": ""}, "npu_mirror_packages.sha256 is not set"),
+        ({"package": ""}, "npu_mirror_packages.package is not set: it must be the URL"),
+        ({"package": "a.run"}, "npu_mirror_packages.package is 'a.run'; it must be"),
+        ({"package": "/"}, "npu_mirror_packages.package is /, which is not a file"),
+        ({"package": "ftp://x.example/x.run"}, "npu_mirror_packages.package begins with ftp://"),
+        ({"package": "http://x.example/a b.run"}, "npu_mirror_packages.package has a space"),
+        ({"package": "http://x.example:x/"}, "npu_mirror_packages.package is not a valid URL"),
+        (
+            {"package": "http://u:p@x.example/x.run"},
+            "npu_mirror_packages.package has a user name .*Set npu_mirror_packages.username and npu_mirror_packages.password instead",
+        ),
         ({"package": "http://127.0.0.1:1/x.run"}, "cannot be downloaded"),
         ({"package": "oci://r.example/x:1"}, "name it in npu_mirror_images, without oci://"),
     ],

@@ -5,11 +5,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
 import socket
 import threading
+import time
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -193,6 +195,79 @@ def test_pushes_where_head_is_refused(registry):
     assert not one.has_blob(REPOSITORY, digest) and one.blob(REPOSITORY, digest) == b"abc"
 
 
+class SignedStore(registry_server.Registry):
+    """A blob store whose URLs are signed for one method, as those of S3 are: ?signed=HEAD. Another one is denied.
+
+    ``lead(registry, code)`` makes a registry send its clients here.
+    """
+
+    def __enter__(self):
+        super().__enter__()
+        handler = self._server.RequestHandlerClass
+        answer = handler.handle_one
+
+        def check(request, method):
+            return answer(request, method) if request.path.endswith("?signed=" + method) else request.answer(403)
+
+        handler.handle_one = check
+        return self
+
+    def lead(self, registry, code):
+        handler = registry._server.RequestHandlerClass
+        originals = {"GET": handler.do_GET, "HEAD": handler.do_HEAD}
+        self.blobs = registry.blobs
+
+        def redirect(request):
+            known = request.path.rpartition("/")[2] in registry.blobs
+            if not known or not registry.allowed(request.headers.get("Authorization")):
+                return originals[request.command](request)
+            return request.answer(code, Location="http://%s%s?signed=%s" % (self.address, request.path, request.command))
+
+        handler.do_GET = handler.do_HEAD = redirect
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+def test_a_registry_that_keeps_its_blobs_in_a_store_of_signed_urls(registry, code):
+    """Whether a blob exists is asked with HEAD, also after the redirect: a URL that is signed for HEAD denies a GET."""
+    content = b"already there"
+    with SignedStore() as store:
+        store.lead(registry, code)
+        digest = registry.put_blob(content)
+        one = client(registry)
+        assert one.blob(REPOSITORY, digest) == content
+        assert one.has_blob(REPOSITORY, digest)
+        assert not one.push_blob(REPOSITORY, digest, len(content), io.BytesIO(content))
+        new = b"not yet there"
+        assert one.push_blob(REPOSITORY, registry_server.sha256(new), len(new), io.BytesIO(new))
+        assert [(method, header) for method, dummy, header in store.requests] == [("GET", None), ("HEAD", None), ("HEAD", None)]
+
+
+@pytest.mark.parametrize("code", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    ("location", "text"),
+    [
+        ("https://127.0.0.1:1/v2/?signature=secret", "to https://127.0.0.1:1 .*: do not set npu_registry_plain_http$"),
+        ("http://127.0.0.1:1/v2/?signature=secret", "to http://127.0.0.1:1 .*: name the registry by that address$"),
+    ],
+)
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_an_upload_that_is_redirected(basic, method, location, text, code):
+    """Nor does it become a request without its content, as urllib makes it for a POST."""
+    handler = basic._server.RequestHandlerClass
+    original = handler.handle_one
+
+    def redirect(request, asked):
+        if asked == method and basic.allowed(request.headers.get("Authorization")):
+            request.rfile.read(int(request.headers.get("Content-Length") or 0))
+            return request.answer(code, Location=location)
+        return original(request, asked)
+
+    handler.handle_one = redirect
+    with pytest.raises(RegistryError, match=text) as caught:
+        client(basic).push_blob(REPOSITORY, registry_server.sha256(b"abc"), 3, io.BytesIO(b"abc"))
+    assert str(code) in caught.value.message and "secret" not in caught.value.message
+
+
 def test_a_damaged_upload_is_refused(basic):
     basic.faults.append(("PUT", "/uploads/", 400))
     with pytest.raises(RegistryError, match="answered 400"):
@@ -366,6 +441,49 @@ def test_content_that_does_not_match_its_digest(basic, tmp_path):
         client(basic).blob(REPOSITORY, blob)
     with pytest.raises(RegistryError, match="blob that does not match the digest"):
         client(basic).download(REPOSITORY, blob, str(tmp_path / "blob"))
+
+
+class WithoutLength:
+    """A registry that sends blobs without their length, in pieces: after how many it closes the connection, and how slowly."""
+
+    def __init__(self, registry, pieces, pause=0.0):
+        self.pieces, self.pause = pieces, pause
+        without = self
+
+        def blob(handler, content):
+            handler.send_response(200)
+            handler.send_header("Connection", "close")
+            handler.end_headers()
+            handler.close_connection = True
+            with contextlib.suppress(OSError):
+                for place in range(0, len(content), 1000)[: without.pieces]:
+                    time.sleep(without.pause)
+                    handler.wfile.write(content[place : place + 1000])
+
+        registry._server.RequestHandlerClass.blob = blob
+
+
+@pytest.mark.parametrize("method", ["download", "resume"])
+@pytest.mark.parametrize(
+    ("pieces", "pause", "text"),
+    [
+        (5, 0, "did not say how long its answer is, .* it may have broken off"),
+        (8, 0.5, "did not complete its answer within 1 seconds"),
+    ],
+)
+def test_a_blob_whose_end_is_not_seen(basic, tmp_path, method, pieces, pause, text):
+    """Neither the time limit nor an early end of the connection makes it one that does not match. A right digest decides."""
+    content = b"x" * 8000
+    digest, path = basic.put_blob(content), tmp_path / "blob"
+    without = WithoutLength(basic, pieces, pause)
+    with pytest.raises(RegistryError, match=text):
+        getattr(client(basic), method)(REPOSITORY, digest, str(path), len(content), 1 if pause else 60)
+    without.pieces, without.pause = 8, 0
+    getattr(client(basic), method)(REPOSITORY, digest, str(path), len(content), 60)
+    assert path.read_bytes() == content
+    basic.blobs[digest] = b"y" * 8000
+    with pytest.raises(RegistryError, match="does not match the digest .*: repair"):
+        getattr(client(basic), method)(REPOSITORY, digest, str(path) + "2", len(content), 60)
 
 
 def test_an_endless_document_is_not_read_to_its_end(basic, monkeypatch):

@@ -330,6 +330,105 @@ def test_a_run_that_stalls_loses_the_rollout(api):
     assert api.running() == dict.fromkeys(FLEET, NEW) and is_kubernetes_own(api)
 
 
+class Disturbed:
+    """A cluster whose API server is ``away(second)``, or lets each look at the DaemonSet take so many ``seconds``."""
+
+    def __init__(self, cluster, api, away=lambda _second: False, seconds=0):
+        self._cluster, self._api, self._away, self._seconds = cluster, api, away, seconds
+        self.without_retries = self
+
+    def __getattr__(self, name):
+        return getattr(self._cluster, name)
+
+    def _wait(self, path):
+        if self._away(self._api.now):
+            raise kube_client.Unreachable("The Kubernetes API cannot be reached.")
+        if path.endswith("/daemonsets/plugin") and self._seconds:
+            self._api.pass_time(self._seconds)
+
+    def get(self, path, **params):
+        self._wait(path)
+        return self._cluster.get(path, **params)
+
+    def request(self, method, path, **arguments):
+        self._wait("")
+        return self._cluster.request(method, path, **arguments)
+
+    def merge_patch(self, path, body, **params):
+        self._wait("")
+        return self._cluster.merge_patch(path, body, **params)
+
+
+def taken_over(api, beats, **disturbed):
+    """The second at which another run takes over the rollout of one that shows a sign of life at each second of ``beats``.
+
+    Seconds count from when that other run begins to wait.
+    """
+    first = Steps(rollout, api, definition(NEW), "run-1")
+    first.go_on_until(lambda: len(api.deleted) == 1)
+    began, found, left = api.now, [], sorted(beats)
+    away = disturbed.pop("away", lambda _second: False)
+
+    def then(_second):
+        written = daemonset(api)["metadata"]["annotations"]
+        progress = json.loads(written.get(ANNOTATION, "{}"))
+        if progress.get("run") == "run-1":
+            while left and left[0] <= api.now - began:
+                progress["beat"] += 1
+                left.pop(0)
+            written[ANNOTATION] = json.dumps(progress)
+        else:
+            found.append(api.now - began)
+
+    clock = Clock(api, then)
+    cluster = kube_client.connect({"host": api.address, "api_key": "token"})
+    cluster = Disturbed(cluster, api, lambda second: away(second - began), **disturbed)
+    retrying = kube_retry.RetryingCluster(cluster, lambda _sentence: None, clock, retry_seconds=120)
+    wanted = copy.deepcopy(definition(NEW))
+    components_daemonset_rollout.DaemonSetRollout(retrying, wanted, Pace("1", 600), print, clock, "run-2").bring_about()
+    assert api.running() == dict.fromkeys(FLEET, NEW) and is_kubernetes_own(api)
+    first.end()
+    return found[0]
+
+
+def test_a_dead_run_is_waited_for_half_a_minute(api):
+    assert 30 <= taken_over(api, []) <= 34
+
+
+def test_while_the_api_server_is_away_no_run_can_show_that_it_lives(api):
+    """The run that rolls out needs some seconds more than the one that waits to see that the server is back."""
+    beats = [5, 85, 95]
+    assert 125 <= taken_over(api, beats, away=lambda second: 8 <= second < 70) <= 130
+
+
+def test_an_api_server_that_is_away_again_and_again_keeps_no_dead_run_alive(api):
+    assert 30 <= taken_over(api, [], away=lambda second: second % 20 >= 12) <= 300
+
+
+def test_where_each_look_takes_long_signs_of_life_may_come_as_late(api):
+    assert 350 <= taken_over(api, [70, 150], seconds=12) <= 430
+
+
+def test_where_each_look_takes_long_a_dead_run_is_replaced(api):
+    assert 30 <= taken_over(api, [], seconds=12) <= 280
+
+
+def test_it_shows_that_it_lives_while_it_waits_for_the_controller_manager(api):
+    """Which may come back later than the API server."""
+    changed = {}
+
+    def then(second):
+        text = daemonset(api)["metadata"]["annotations"].get(ANNOTATION)
+        changed.setdefault(text, second)
+        api.blind = second < began + 45
+
+    began, api.blind = api.now, True
+    bring_about(api, then=then)
+    seconds = sorted(second for text, second in changed.items() if text)
+    assert [second - began for second in seconds if second <= began + 45][-1] > 30
+    assert max(after - before for before, after in zip(seconds, seconds[1:], strict=False)) <= 15
+
+
 @pytest.mark.parametrize("image", [OLD, "registry.example/plugin:theirs"])
 def test_what_a_person_does_meanwhile_stays(api, image):
     """kubectl rollout undo, kubectl set image."""

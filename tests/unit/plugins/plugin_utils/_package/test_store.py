@@ -173,6 +173,23 @@ def test_a_slow_server(server, store, tmp_path):
     assert [wanted is not None for _path, wanted, _login in server.requests] == [True] and left(tmp_path) == [SUM + ".run"]
 
 
+def test_a_server_that_does_not_say_how_long_the_file_is(server, store, tmp_path):
+    """The checksum decides. What the time limit or the server ends is not taken for another file."""
+    server.lengths = False
+    server.pause = lambda: time.sleep(0.2)
+    with pytest.raises(NpuError, match="was not downloaded within 1 seconds; the next run continues"):
+        store.file(source(server.url("/a.run")), 1)
+    assert left(tmp_path) == [SUM + ".part"]
+    server.pause = lambda: None
+    (tmp_path / "store" / (SUM + ".part")).unlink()
+    server.cut = [1000]
+    with pytest.raises(NpuError, match="did not say how long it is, so it may have broken off: run again. Or it is another file"):
+        store.file(source(server.url("/a.run")))
+    assert left(tmp_path) == []
+    store.file(source(server.url("/a.run")))
+    assert left(tmp_path) == [SUM + ".run"]
+
+
 def test_a_silent_server(server, tmp_path):
     server.pause = lambda: time.sleep(2)
     with pytest.raises(NpuError, match="ended early, also when repeated: the server stopped sending"):

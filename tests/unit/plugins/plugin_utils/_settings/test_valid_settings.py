@@ -74,6 +74,21 @@ def test_strings_become_what_they_mean():
             )
             for value in ("0%", "101%", "10 %", "2.5%", "-5%", "%", "010%")
         ),
+        *(
+            (name, value, "%s is .*; it must be a whole number" % name.join(("npu_upgrade_", "")))
+            for name in ("max_failures", "max_parallel")
+            for value in (
+                "1e999999999",
+                "-1e999999999",
+                "0e999999999",
+                "9" * 5000,
+                "inf",
+                "nan",
+                float("inf"),
+                float("nan"),
+                "1e-9",
+            )
+        ),
         ("max_parallel", [1], r"npu_upgrade_max_parallel is \[1\]; it must be a whole number"),
         ("heartbeat_limit", "0", "npu_upgrade_heartbeat_limit is '0'; it must be a whole number, 1 or more"),
         ("on_blocked", "ignore", "npu_upgrade_on_blocked is 'ignore'; it must be refuse or defer"),
@@ -93,6 +108,15 @@ def test_strings_become_what_they_mean():
 def test_what_makes_no_sense_is_refused_by_name(name, value, message):
     with pytest.raises(NpuError, match=message):
         settings(**{name: value})
+
+
+@pytest.mark.parametrize(("given", "value"), [("1e3", 1000), ("2.0", 2), (2.0, 2), ("1e-999999999", None), ("9" * 18, 10**18 - 1)])
+def test_a_whole_number_may_be_written_in_several_ways(given, value):
+    if value is None:
+        with pytest.raises(TypeError):
+            valid_settings.whole_number(given)
+    else:
+        assert valid_settings.whole_number(given) == value
 
 
 @pytest.mark.parametrize(("given", "value"), [("10%", "10%"), (" 100% ", "100%"), ("1%", "1%"), ("10", 10), (3, 3)])
