@@ -118,6 +118,16 @@ def test_names_that_lead_to_another_path(full, cluster):
     assert not [path for _method, path in full.requests if ".." in path or "secrets" in path]
 
 
+def test_names_that_are_cut_to_the_same_or_made_up(full, cluster):
+    for first in "ab":
+        full.put(PODS, agent(first + "x" * 150))
+        full.logs[first + "x" * 150] = "log of %s\n" % first
+    full.objects[PODS]["npu-node-agent-x"]["status"]["containerStatuses"].append({"name": "agent-previous"})
+    part, texts = gather(cluster)
+    assert len(texts) == len(part.files) and {"log of a\n", "log of b\n"} <= set(texts.values())
+    assert len([file for file in part.files if file["source"].startswith("log of npu-operator/npu-node-agent-x")]) == 3
+
+
 def test_a_log_that_is_huge(full, cluster):
     full.logs["npu-node-agent-x"] = "line\n" * 500000
     part, _texts = gather(cluster)
