@@ -57,6 +57,7 @@ class ActionModule(ClusterAction):
         for file in cluster.files:
             part.files.append(file)
         part.left_out[:0] = cluster.left_out
+        part.more_left_out += cluster.more_left_out
         lacks = node_bundle.missing(part)
         if not part.files:
             raise NpuError("%s: nothing could be collected. %s" % (node, "; ".join(lacks)))
@@ -77,7 +78,7 @@ class ActionModule(ClusterAction):
         name = node_bundle.file_name(node, stamp)
         data = node_bundle.archive(part, index, name[: -len(".tar.gz")], int(created))
         path = node_bundle.write(params["directory"], name, data)
-        line = node_bundle.line(node, path, len(data), lacks)
+        line = node_bundle.line(node, path, len(data), lacks, part.more_left_out)
         return {"path": path, "size": len(data), "missing": lacks, "line": line, "msg": line}
 
     def _of_cluster(self, params: dict[str, Any], limit: int) -> Gathered:

@@ -57,8 +57,8 @@ RETURN = r"""
 content:
   description:
     - What was gathered, as JSON, compressed with gzip and encoded in Base64. It has the keys C(schema), C(files), a list of
-      dictionaries with C(name), C(source), C(cut) and C(text), and C(left_out), a list of dictionaries with C(what), C(why) and
-      C(absent).
+      dictionaries with C(name), C(source), C(cut) and C(text), C(left_out), a list of dictionaries with C(what), C(why) and
+      C(absent), and C(more_left_out), how many are not in that list.
   returned: success
   type: str
 """

@@ -24,6 +24,26 @@ def api():
         yield server
 
 
+class _Endless:
+    """A line of a log that is ``all`` bytes long; ``sent``: bytes that were asked for."""
+
+    all = 2**26
+
+    def __init__(self):
+        self.sent = 0
+
+    def __iter__(self):
+        while self.sent < self.all:
+            self.sent += 2**16
+            yield b"x" * 2**16
+
+
+@pytest.fixture
+def endless():
+    """What ApiServer.logs may have."""
+    return _Endless()
+
+
 @pytest.fixture
 def cluster(api):
     """A client of it."""

@@ -40,7 +40,7 @@ def tail(argv, seconds, most):
         start_new_session=True,
     )
     deadline = time.monotonic() + seconds
-    kept = _Kept(most)
+    kept = Kept(most)
     ended = False
     try:
         ended = _read(process.stdout, deadline, kept)
@@ -52,7 +52,9 @@ def tail(argv, seconds, most):
     return Tail(rc, kept.text(), kept.cut)
 
 
-class _Kept:
+class Kept:
+    """The last ``most`` bytes of what is added, at least one; ``cut``: whether others were cut off."""
+
     def __init__(self, most):
         self.most = most
         self.cut = False

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Files of the host for a bundle. Their directories may belong to users, who can replace what is in them at any time.
 
-So only regular files with one name are read, no link is followed on the way to them, and nothing that blocks is opened.
+So only regular files with one name are read, no link is followed on the way to them, and nothing that blocks is opened. What is
+mounted below a directory is not a part of it, for example the image that a driver is being staged from.
 """
 
 from __future__ import annotations
@@ -21,6 +22,11 @@ _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 class Unreadable(Exception):
     """Why a file is not in the bundle."""
+
+
+class _OtherMount(Exception):
+    def __init__(self):
+        super().__init__("something else is mounted there")
 
 
 class Found:
@@ -53,6 +59,8 @@ def search(top, has_time):
                         break
                     if info is not None:
                         (directories if stat.S_ISDIR(info.st_mode) else files).append((name, info))
+        except _OtherMount as exc:
+            others.append((path, str(exc)))
         except FileNotFoundError:
             pass  # removed meanwhile
         except OSError as exc:
@@ -124,6 +132,8 @@ def _read(top, parts, most, whole):
             start = max(0, info.st_size - most)
             stream.seek(start)
             data = stream.read(most)
+    except _OtherMount as exc:
+        raise Unreadable(str(exc)) from None
     except OSError as exc:
         raise Unreadable("it cannot be read: %s" % exc.strerror) from None
     if b"\0" in data:
@@ -132,15 +142,27 @@ def _read(top, parts, most, whole):
 
 
 def _directory(top, parts):
-    """A descriptor of the directory ``parts`` below ``top``. Raises OSError, also for a link on the way."""
+    """A descriptor of the directory ``parts`` below ``top``. Raises OSError, also for a link on the way, and _OtherMount."""
     directory = os.open(top, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY | os.O_NOFOLLOW)
-    for part in parts:
-        try:
+    try:
+        mount = _mount(directory)
+        for part in parts:
             inner = os.open(part, _FLAGS | os.O_DIRECTORY, dir_fd=directory)
-        finally:
             os.close(directory)
-        directory = inner
+            directory = inner
+            if _mount(directory) != mount:
+                raise _OtherMount
+    except BaseException:
+        os.close(directory)
+        raise
     return directory
+
+
+def _mount(descriptor):
+    """What differs between mounts. Only the kernel's number does if a directory is mounted at another one of its file system."""
+    with open("/proc/self/fdinfo/%d" % descriptor, encoding="ascii") as stream:
+        number = [line for line in stream if line.startswith("mnt_id:")]
+    return os.fstat(descriptor).st_dev, number
 
 
 def _check(info):

@@ -72,7 +72,7 @@ class HostPart:
         self._facts = {}
 
     def gather(self):
-        """{schema, files, left_out}."""
+        """{schema, files, left_out, more_left_out}."""
         for step in (
             self._add_facts,
             self._add_checks,
@@ -84,7 +84,13 @@ class HostPart:
             self._add_logs,
         ):
             step()
-        return {"schema": SCHEMA, "files": self.gathered.files, "left_out": self.gathered.left_out}
+        gathered = self.gathered
+        return {
+            "schema": SCHEMA,
+            "files": gathered.files,
+            "left_out": gathered.left_out,
+            "more_left_out": gathered.more_left_out,
+        }
 
     @property
     def _chips(self):
@@ -236,8 +242,6 @@ class HostPart:
             return
         for number, (name, text) in enumerate(files):
             member = member_name("containerd", (os.path.basename(name),), number)
-            if any(file["name"] == member for file in self.gathered.files):
-                member = "containerd/%d-%s" % (number, member.rpartition("/")[2])
             if len(text) > _MOST_STATE:
                 self.gathered.leave_out(name, "it has more than %d bytes" % _MOST_STATE)
             else:

@@ -23,24 +23,36 @@ _ASSIGNMENT = re.compile(r"(?<![\w.-])(?:([\w.-]+)(\\{0,16}[\"']?[ \t]{0,8}(?::=
 _HARMLESS = re.compile(
     r"\\{0,16}[\"']?(?:true|false|null|none|nil|/(?:etc|opt|run|usr|var)/[\w./-]{1,200})(?=[\s,;}\]\"']|\\|$)", re.IGNORECASE
 )
+_QUOTE_BEFORE = re.compile(r"\\{0,16}[\"']\Z")
+_LONGEST_QUOTE = 17
+# Not the quote that ends "NAME=" without a value.
+_VALUE_IN_QUOTES = re.compile(r"\\{0,16}[\"'](?![\\,\]}]|\Z)")
 _OPENING_QUOTE = re.compile(r"(\\{0,16})(\"\"\"|\'\'\'|\"|')")
-_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+# A string in double quotes that does not end is found up to the end of the line.
+_STRING = re.compile(r"\"(?:[^\"\\]|\\.)*(?:(\")|\\?\Z)|'[^']*'")
+_SINGLE_QUOTED = re.compile(r"'[^']*'")
 _BARE = re.compile(r"[^\s,;&]*")
 _BLANK = re.compile(r"\s*\Z")
 # Up to the last @ before the path: Go takes what is before it for the user and the password.
 _URL = re.compile(r"(?<=://)[^\s/\"']{1,1000}@")
 _BEARER = re.compile(r"\b(bearer|basic)([ \t]{1,8})[\w.~+/=-]{8,}", re.IGNORECASE)
-_JWT = re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?")
+# What may be a JSON Web Token, searched for once in each word, then where in that word it begins, and what follows the word.
+_DOTTED = re.compile(r"(?<![\w-])[\w-]{11,}(?=\.[\w-]{8,})")
+_JWT = re.compile(r"\beyJ")
+_REST_OF_JWT = re.compile(r"\.[\w-]+(?:\.[\w-]*)?")
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY-----")
 _BASE64 = re.compile(r"[\w+/=\\ \t]*\Z", re.ASCII)
-# A variable of a container, with its name and value on lines of their own or on one.
+# A variable of a container, with its name and value on lines of their own or on one: in JSON, YAML, or as Go prints it.
 _NAMED = re.compile(
-    r"(?<![\w.-])(name\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8}\\{0,16}[\"']?)([\w.-]{1,300})"
-    r"(\\{0,16}[\"']?\s{0,80},?\s{0,80}\\{0,16}[\"']?value\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8})"
+    r"(?<![\w.-])[Nn]ame\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8}\\{0,16}[\"']?([\w.-]{1,300})"
+    r"\\{0,16}[\"']?\s{0,80},?\s{0,80}\\{0,16}[\"']?[Vv]alue\\{0,16}[\"']?[ \t]{0,8}:[ \t]{0,8}"
 )
+# Go prints a value without quotes, whatever is in it: EnvVar{Name:DB_PASSWORD,Value:a, b},ValueFrom:nil,}
+_IN_GO = "Go"
+_END_IN_GO = re.compile(r"(?:, ?| )ValueFrom:")
 # An option that is an argument of its own, before the argument that is its value.
 _ARGUMENT = re.compile(r"(\\{0,16}[\"']--)([\w-]{1,300})(\\{0,16}[\"']\s{0,80},\s{0,80})(?=\\{0,16}[\"'])")
-_TABLE = re.compile(r"\s*\[\[?([^\[\]]{1,400})\]\]?\s*(?:#.*)?\Z")
+_TABLE = re.compile(r"\s*\[\[?([^\[\],=]{1,400})\]\]?\s*(?:#.*)?\Z")
 # Each line with a secret has one of these in it; most lines have none, and are not searched any further.
 _HINTS = (
     "pass", "pwd", "secret", "token", "credential", "auth", "cookie", "key", "data", "header", "jwt", "bearer", "basic",
@@ -49,7 +61,7 @@ _HINTS = (
 # How a line of a log begins. It continues no secret of the line before, which is often cut off in the middle of a bracket.
 _LOG_LINE = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:|[IWEF]\d{4} \d\d:|\[ {0,8}\d{1,9}\.\d{6}\] |[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d "
-    r"|\[(?:ERROR|WARNING|INFO|DEBUG|EVENT)\] "
+    r"|\[(?:ERROR|WARN(?:ING)?|INFO|DEBUG|EVENT|CRITICAL)\] |time=\"\d{4}-"
 )
 _DOCUMENT = re.compile(
     r"^[ \t]{0,8}\"?kind\"?[ \t]{0,8}:[ \t]{0,8}[\"']?(Config|Secret)[\"']?[ \t]{0,8},?[ \t]{0,8}$", re.MULTILINE
@@ -66,11 +78,13 @@ def redact(text):
     kind = _DOCUMENT.search(text)
     if kind:
         return "%s (the whole text: it contains a %s)\n" % (MASK, "kubeconfig" if kind.group(1) == "Config" else "Secret")
-    text = _without_named(_without_private_keys(text))
+    text = _without_arguments(_without_private_keys(text))
+    state = _State({found.end() for found in _NAMED.finditer(text) if is_secret_name(found.group(1))})
     lines = []
-    state = _State()
+    offset = 0
     for line in text.split("\n"):
-        lines.append(state.shown(line))
+        lines.append(state.shown(line, offset))
+        offset += len(line) + 1
     return "\n".join(lines)
 
 
@@ -101,45 +115,44 @@ def _without_base64_at_end(text):
     return "\n".join(lines + [MASK])
 
 
-def _without_named(text):
-    for pattern in (_NAMED, _ARGUMENT):
-        text = _without_values(pattern, text)
-    return text
-
-
-def _without_values(pattern, text):
-    """The second group of the ``pattern`` is a name, and what follows a match is its value."""
+def _without_arguments(text):
+    """Without the values of options that are arguments of their own."""
     parts = []
-    at = 0
-    for found in pattern.finditer(text):
+    at = end = 0
+    for found in _ARGUMENT.finditer(text):
         if found.start() < at or not is_secret_name(found.group(2)):
             continue
-        end = text.find("\n", found.end())
-        shown, after, _opened = _masked_value(text, found.end(), len(text) if end < 0 else end, to_end=True)
+        if end < found.end():
+            end = text.find("\n", found.end())
+            end = len(text) if end < 0 else end
+        shown, after, _opened = _masked_value(text, found.end(), end, to_end=True)
         parts += [text[at : found.end()], shown]
         at = after
     return "".join(parts) + text[at:]
 
 
 class _State:
-    """What the lines before say of the next one: it may continue a secret."""
+    """What the lines before say of the next one: it may continue a secret. ``values``: where those with a secret's name begin."""
 
-    def __init__(self):
+    def __init__(self, values):
+        self._values = values
         self._forget()
 
     def _forget(self):
         self.table = False  # in a table of TOML that contains nothing but secrets
-        self.quote = None  # what ends a string of several lines
+        self.quote = None  # what ends a string of several lines, or _IN_GO
         self.depth = 0  # brackets that are open
         self.indent = None  # a block of YAML ends with a line that is indented no further
 
-    def shown(self, line):
+    def shown(self, line, offset):
+        """The line, which begins at ``offset`` of the text, without secrets."""
         if _LOG_LINE.match(line):
             self._forget()
         if self.quote is not None:
-            at = line.find(self.quote)
-            if at >= 0:
+            if _ends(line, self.quote):
                 self.quote = None
+                # What follows the end may begin the next one.
+                self._without_assignments(line, offset)
             return MASK
         if self.depth:
             self.depth = max(0, self.depth + _depth(line))
@@ -151,26 +164,33 @@ class _State:
                 return MASK
             self.indent = None
         lowered = line.lower()
-        if not self.table and not any(hint in lowered for hint in _HINTS):
+        if not self.table and not any(hint in lowered for hint in _HINTS) and not (self._values and "value" in lowered):
             return line
         table = _TABLE.match(line)
         if table:
             self.table = any(is_secret_name(part) for part in re.split(r"[\s.\"']+", table.group(1)))
-            return line
-        if self.table and line.strip():
+        elif self.table and line.strip():
             return MASK
-        return _without_forms(self._without_assignments(line))
+        return _without_forms(self._without_assignments(line, offset))
 
-    def _without_assignments(self, line):
+    def _without_assignments(self, line, offset):
         parts = []
         at = 0
         for found in _ASSIGNMENT.finditer(line):
             name, separator = found.group(1) or found.group(3), found.group(2) or found.group(4)
-            if found.start() < at or not is_secret_name(name) or _HARMLESS.match(line, found.end()):
+            named = offset + found.end() in self._values
+            if found.start() < at or not (named or (is_secret_name(name) and not _HARMLESS.match(line, found.end()))):
                 continue
             # NAME=value ends with a blank; with blanks around the separator, or a colon, blanks may be part of the value.
             to_end = not (separator.endswith("=") or found.group(4))
-            shown, after, opened = _masked_value(line, found.end(), len(line), to_end)
+            around = separator == "=" and _QUOTE_BEFORE.search(line, max(0, found.start() - _LONGEST_QUOTE), found.start())
+            if named and name == "Value" and separator == ":":
+                shown, after, opened = _masked_in_go(line, found.end())
+            elif around and not (line.startswith(around.group(), found.end()) and _VALUE_IN_QUOTES.match(line, found.end())):
+                # "NAME=value with blanks"
+                shown, after, opened = _masked_string(line, found.end(), len(line), around.group())
+            else:
+                shown, after, opened = _masked_value(line, found.end(), len(line), to_end)
             parts += [line[at : found.end()], shown]
             at = after
             if opened == "block":
@@ -180,6 +200,15 @@ class _State:
             elif opened:
                 self.quote = opened
         return "".join(parts) + line[at:]
+
+
+def _masked_in_go(line, at):
+    """As _masked_value, of a value that Go printed."""
+    end = _END_IN_GO.search(line, at)
+    if end:
+        return MASK, end.start(), None
+    # A header has no ValueFrom. What ends nowhere has several lines, or was cut off.
+    return MASK, len(line), None if line.find(",}", at) >= 0 else _IN_GO
 
 
 def _masked_value(text, at, end, to_end):
@@ -192,11 +221,8 @@ def _masked_value(text, at, end, to_end):
         return "", at, "block" if to_end else None
     quote = _OPENING_QUOTE.match(text, at, end)
     if quote:
-        closing = quote.group(1) + quote.group(2)
-        close = _end_of_quoted(text, quote.end(), end, closing)
-        if close is not None:
-            return closing + MASK + closing, close + len(closing), None
-        return closing + MASK, end, quote.group(2) if len(quote.group(2)) == 3 else None
+        shown, after, opened = _masked_string(text, quote.end(), end, quote.group())
+        return quote.group() + shown, after, opened
     if text[at] in "[{":
         return MASK, end, "brackets"
     if text[at] in "|>":
@@ -206,26 +232,78 @@ def _masked_value(text, at, end, to_end):
     return MASK, _BARE.match(text, at, end).end(), None
 
 
+def _masked_string(text, at, end, closing):
+    """As _masked_value, of what is after the quote of a string."""
+    close = _end_of_quoted(text, at, end, closing)
+    if close is None:
+        return MASK, end, closing
+    return MASK + closing, close + len(closing), None
+
+
+def _ends(line, quote):
+    if quote == _IN_GO:
+        return bool(_END_IN_GO.search(line))
+    return _end_of_quoted(line, 0, len(line), quote) is not None
+
+
 def _end_of_quoted(text, at, end, closing):
-    """Where the ``closing`` quote is; None if it is not before ``end``."""
+    """Where the ``closing`` quote, with the backslashes before it, is; None if it is not before ``end``."""
+    quote = closing.lstrip("\\")
+    depth = len(closing) - len(quote)
     while True:
-        at = text.find(closing, at, end)
-        # A quote inside of the string has one more backslash before it.
-        if at < 0 or text[at - 1] != "\\":
-            return at if at >= 0 else None
+        found = text.find(quote, at, end)
+        if found < 0:
+            return None
+        begin = found
+        while begin > at and text[begin - 1] == "\\":
+            begin -= 1
+        at = found + len(quote)
+        # A quote inside of the string has more backslashes before it; a backslash inside has them in pairs.
+        if (found - begin - depth) % (2 * (depth + 1)) or found - begin < depth:
+            continue
+        # YAML and others double a quote inside of the string.
+        if depth or len(quote) > 1 or text[at : at + 1] != quote:
+            return found - depth
         at += 1
 
 
 def _depth(line):
     """How many more brackets are opened than closed, outside of strings."""
-    line = _STRING.sub("", line)
+    line = _without_strings(line)
     return sum(map(line.count, "[{")) - sum(map(line.count, "]}"))
+
+
+def _without_strings(line):
+    parts = []
+    at = 0
+    strings = _STRING
+    while True:
+        found = strings.search(line, at)
+        if not found:
+            return "".join(parts) + line[at:]
+        parts.append(line[at : found.start()])
+        at = found.end()
+        if found.group().startswith('"') and not found.group(1):
+            # Without an end it is none, and a search from a later quote would find no end either.
+            strings = _SINGLE_QUOTED
+            at = found.start() + 1
 
 
 def _without_forms(line):
     line = _URL.sub(MASK + "@", line)
     line = _BEARER.sub(r"\1\2" + MASK, line)
-    return _JWT.sub(MASK, line)
+    return _without_jwts(line)
+
+
+def _without_jwts(line):
+    parts = []
+    at = 0
+    for found in _DOTTED.finditer(line):
+        begin = _JWT.search(line, max(at, found.start()), found.end() - 8)
+        if begin:
+            parts += [line[at : begin.start()], MASK]
+            at = _REST_OF_JWT.match(line, found.end()).end()
+    return "".join(parts) + line[at:]
 
 
 def _indent(line):

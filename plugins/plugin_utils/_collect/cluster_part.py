@@ -14,6 +14,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._collect.gathered import Gathered
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import pod_logs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slots import LEASE
@@ -130,15 +131,14 @@ def _add_log(look: _Look, namespace: str, pod: str, container: str, previous: bo
     if not _NAME.match(pod) or not _NAME.match(container):
         return
     what = "log of %s/%s, container %s%s" % (namespace, pod, container, ", before its restart" if previous else "")
-    query = [("container", container), ("tailLines", str(_LOG_LINES)), ("limitBytes", str(_LOG_BYTES))]
-    path = "/api/v1/namespaces/%s/pods/%s/log" % (namespace, pod)
-    text = look.ask(
-        what,
-        lambda: look.cluster.without_retries.request(
-            "get", path, text=True, query_params=query + ([("previous", "true")] if previous else [])
-        ),
-    )
-    if text:
+    path = "/api/v1/namespaces/%s/pods/%s" % (namespace, pod)
+    most = max(1, min(_LOG_BYTES, look.part.room))
+    log = look.ask(what, lambda: pod_logs.tail(look.cluster, path, _LOG_LINES, most, container, previous))
+    if log is None:
+        return
+    if not log.ended:
+        look.part.leave_out(what, "its last %d lines are too long, or came too slowly, to be read to their end" % _LOG_LINES)
+    if log.text:
         # Names of pods are longer than those of members may be.
         member = "cluster/logs/%s/%s%s.log" % (pod[-100:].lstrip(".-"), container[:80], "-previous" if previous else "")
-        look.part.add(member, str(text)[-_LOG_BYTES:], what, cut=text.count("\n") >= _LOG_LINES)
+        look.part.add(member, log.text, what, cut=log.cut)

@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 _OVERHEAD = 4 * 2**20
 # What gzip adds to what it cannot compress, and Base64 to that.
 _ENCODED = 1.4
+_MOST_COUNTED = 10**9
 _GZIP = 16 + zlib.MAX_WBITS
 
 
@@ -32,6 +33,9 @@ def add(part: gathered.Gathered, answer: dict[str, Any], limit: int) -> None:
         raise _bad("it is not a list of files")
     if len(files) > gathered.MOST_FILES or len(left_out) > gathered.MOST_LEFT_OUT:
         raise _bad("it has too many files")
+    more = content.get("more_left_out")
+    if not isinstance(more, int) or isinstance(more, bool) or not 0 <= more <= _MOST_COUNTED:
+        raise _bad("it does not count what is left out")
     names = set()
     for file in files:
         _check(file, {"name": str, "source": str, "text": str, "cut": bool})
@@ -44,6 +48,7 @@ def add(part: gathered.Gathered, answer: dict[str, Any], limit: int) -> None:
         part.add("host/" + file["name"], file["text"], file["source"], cut=file["cut"])
     for entry in left_out:
         part.leave_out(entry["what"], entry["why"], absent=entry["absent"])
+    part.more_left_out += more
 
 
 def _content(encoded: Any, most: int) -> Any:

@@ -29,7 +29,7 @@ def file_name(node: str, created: str) -> str:
 def manifest(part: Gathered, about: dict[str, Any]) -> dict[str, Any]:
     """The index; ``about``: what else is known of the bundle."""
     files = [{"name": file["name"], "bytes": len(_data(file)), "source": file["source"], "cut": file["cut"]} for file in part.files]
-    return {"schema": SCHEMA, **about, "files": files, "left_out": part.left_out}
+    return {"schema": SCHEMA, **about, "files": files, "left_out": part.left_out, "more_left_out": part.more_left_out}
 
 
 def archive(part: Gathered, index: dict[str, Any], top: str, created: int) -> bytes:
@@ -73,17 +73,20 @@ def write(directory: str, name: str, data: bytes) -> str:
 
 def missing(part: Gathered) -> list[str]:
     """What is not in the bundle although it exists, each with the reason."""
-    return ["%s: %s" % (entry["what"], entry["why"]) for entry in part.left_out if not entry["absent"]]
+    lacks = ["%s: %s" % (entry["what"], entry["why"]) for entry in part.left_out if not entry["absent"]]
+    if part.more_left_out:
+        lacks.append("%d more: the list of what is left out ends before them" % part.more_left_out)
+    return lacks
 
 
-def line(node: str, path: str, size: int, lacks: list[str]) -> str:
-    """What people read of a node."""
+def line(node: str, path: str, size: int, lacks: list[str], more_left_out: int = 0) -> str:
+    """What people read of a node. The last of ``lacks`` may stand for ``more_left_out``."""
     told = "%s: %s (%.1f MiB)" % (node, path, size / 2**20)
     if not lacks:
         return told + ", complete"
-    more = len(lacks) - _MOST_TOLD
+    more = len(lacks) - _MOST_TOLD + max(0, more_left_out - 1)
     return "%s, without: %s%s" % (
         told,
         "; ".join(lacks[:_MOST_TOLD]),
-        "; and %d more, see %s" % (more, MANIFEST) if more > 0 else "",
+        "; and %d more, see %s" % (more, MANIFEST) if len(lacks) > _MOST_TOLD else "",
     )

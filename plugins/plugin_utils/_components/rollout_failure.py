@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_view import DaemonSetView
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import pod_logs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
 
 _MOST = 500
-_LOG_LINES, _LOG_LINE, _LOG_BYTES = 5, 200, 4096
+_LOG_LINES, _LOG_LINE = 5, 200
 # With the kubelet's back-off, about a minute after the first start.
 _RESTARTS = 3
 
@@ -81,16 +82,9 @@ def _events(cluster: AnyCluster, namespace: str, uid: str) -> Objects:
 def _log(cluster: AnyCluster, pod: Object) -> list[str]:
     """The last lines of the container that is to blame."""
     blamed = [status for status in _statuses(pod) if (status.get("lastState") or {}).get("terminated")] or _statuses(pod)[-1:]
-    path = "/api/v1/namespaces/%s/pods/%s/log" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+    path = "/api/v1/namespaces/%s/pods/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
     for status in blamed[:1]:
-        query = [("tailLines", str(_LOG_LINES)), ("limitBytes", str(_LOG_BYTES)), ("container", str(status.get("name") or ""))]
-        if (status.get("lastState") or {}).get("terminated"):
-            query.append(("previous", "true"))
-        try:
-            # A container that never started has none (400), one whose node is gone has none either (5xx).
-            text = cluster.without_retries.request("get", path, text=True, query_params=[item for item in query if item[1]])
-        except NpuError:
-            return []
-        lines = [printable(line, _LOG_LINE) for line in str(text)[-_LOG_BYTES:].splitlines()]
-        return [line for line in lines if line and not line.startswith("unable to retrieve container logs")][-_LOG_LINES:]
+        previous = bool((status.get("lastState") or {}).get("terminated"))
+        lines = pod_logs.last_lines(cluster, path, _LOG_LINES, str(status.get("name") or ""), previous)
+        return [line for line in (printable(line, _LOG_LINE) for line in lines) if line][-_LOG_LINES:]
     return []

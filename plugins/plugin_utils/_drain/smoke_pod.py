@@ -14,6 +14,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._drain.pod_removal i
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import objects as kube_objects
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import pod_logs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
@@ -248,9 +249,5 @@ class SmokePod:
         return [event for event in found if event["involvedObject"].get("uid") == pod["metadata"].get("uid")]
 
     def _last_log_line(self) -> str:
-        try:
-            text = self._cluster.without_retries.request("get", self._path + "/log", text=True, query_params=[("tailLines", "5")])
-        except NpuError:
-            return ""
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
+        lines = pod_logs.last_lines(self._cluster, self._path, 5)
         return lines[-1][:400] if lines else ""

@@ -12,7 +12,7 @@ import re
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Self, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -83,6 +83,7 @@ FIELD_MANAGER = "npuops.ascend"
 
 PAGE = 500
 _ANSWER_SECONDS = 30
+_PIECE = 65536
 _MOST_RETRY_AFTER = 5  # seconds
 # Of a watch, and of the beginning of its answer: a proxy between may hold it back until all of it has come.
 _WATCH_SECONDS, _OPEN_SECONDS = 300, 5
@@ -250,6 +251,16 @@ class Cluster:
             raise _unreachable(self.address, exc)
         self.clock.heard(answer.headers.get("Date"), self.clock.monotonic() - sent)
         return content if text else _decoded(self.address, content)
+
+    def pieces(self, path: str, **params: Any) -> Generator[bytes, None, None]:
+        """The answer as it arrives, for who closes this when there is enough of it. Raises NpuError."""
+        answer = self._send("get", path, **params)
+        try:
+            yield from answer.stream(_PIECE)
+        except HTTPError as exc:
+            raise _unreachable(self.address, exc)
+        finally:
+            answer.close()  # the rest of it would be in the way of the next request
 
     def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
         """A watch of the objects at ``path`` for changes after the resource ``version``; None if its connection has no socket.

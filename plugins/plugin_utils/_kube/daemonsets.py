@@ -12,7 +12,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import pod_logs, shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 
 _POLL_SECONDS = 1.0
@@ -31,7 +31,6 @@ DRIVER_WAIT = "wait-for-driver"
 
 # What containerd and the kubelet put before the cause.
 _PULL_WORDS = re.compile(r'Failed to pull image "[^"]*": |rpc error: code = \w+ desc = |failed to pull and unpack image "[^"]*": ')
-_NO_LOG = "unable to retrieve container logs for "
 # A registry says of what a client may not see, too, that it does not exist.
 _PULL_REFUSED = re.compile(r"unauthorized|denied|no basic auth|authorization|forbidden", re.I)
 _PULL_NEVER = re.compile(r"not found|manifest unknown", re.I)
@@ -191,18 +190,9 @@ class DaemonSetSnapshot:
 
     def _last_log_line(self, pod: Object) -> str:
         """The last line a container of the pod logged before it ended (or so far), '' when there is none."""
-        path = "/api/v1/namespaces/%s/pods/%s/log" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
-        query = [("tailLines", "5")]
-        if _last_termination(pod):
-            query.append(("previous", "true"))
-        try:
-            # A pod that never started has no log (400); one whose node is gone has none either (5xx).
-            text = self._cluster.request("get", path, text=True, query_params=query)
-        except NpuError:
-            return ""
-        lines = [line.strip() for line in text.splitlines() if line.strip()]
-        # The kubelet's own word for a log that is gone.
-        return lines[-1][:400] if lines and not lines[-1].startswith(_NO_LOG) else ""
+        path = "/api/v1/namespaces/%s/pods/%s" % (pod["metadata"]["namespace"], pod["metadata"]["name"])
+        lines = pod_logs.last_lines(self._cluster, path, 5, previous=bool(_last_termination(pod)))
+        return lines[-1][:400] if lines else ""
 
 
 class DaemonSet:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -110,6 +110,9 @@ class RetryingCluster:
 
     def may(self, verb: str, resource: str, group: str = "", namespace: str | None = None, name: str | None = None) -> bool:
         return kube_client.Cluster.may(self, verb, resource, group, namespace, name)
+
+    def pieces(self, path: str, **params: Any) -> Generator[bytes, None, None]:
+        return self._cluster.pieces(path, **params)  # half of an answer cannot be repeated
 
     def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
         return self._cluster.stream(path, version, **selectors)  # who waits can do without

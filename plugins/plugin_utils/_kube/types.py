@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any, Protocol, TypedDict, Unpack
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
@@ -52,6 +52,9 @@ class AnyCluster(Requests, Protocol):
 
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         """The object after the patch."""
+
+    def pieces(self, path: str, **params: Any) -> Generator[bytes, None, None]:
+        """The answer as it arrives. Raises NpuError."""
 
     def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
         """A watch for changes after the resource version, or None where there can be none. Raises NpuError."""

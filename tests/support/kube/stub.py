@@ -107,7 +107,8 @@ class ApiServer:
     ``denied``: (verb, resource) pairs that access reviews refuse; ``rules``: what tells the status of a review of a namespace's rules;
     ``faults``: (method, path) -> (status, message), NO_ANSWER or FROZEN;
     ``on_patch``: called before each patch; ``on_watch``: called with the HTTP handler and the query of each watch, returns whether it
-    has answered; None: lists have no version to watch from; ``logs``: pod name -> text; ``requests``: (method, path) in order;
+    has answered; None: lists have no version to watch from; ``logs``: pod name -> text, or an iterator of
+    bytes that are sent, whatever is asked for, until the client has enough; ``requests``: (method, path) in order;
     ``accepted``: the header Accept of the last one; ``tokens``: those that are let in, None for any; ``ahead``: seconds by which its
     clock is ahead.
     """
@@ -178,7 +179,7 @@ class ApiServer:
             return 200, self._page(found, query)
         collection, _slash, name = path.rpartition("/")
         if name == "log":
-            return 200, self.logs.get(collection.rpartition("/")[2], "")
+            return 200, _log(self.logs.get(collection.rpartition("/")[2], ""), query)
         item = self.objects.get(collection, {}).get(name)
         if item is None:
             if path.rpartition("/")[2] in ("nodes", "pods", "events", "daemonsets", "deployments"):
@@ -215,6 +216,14 @@ class ApiServer:
         if not dry_run:
             self.put(collection, item)
         return 200, item
+
+
+def _log(text, query):
+    """As a kubelet answers: of the last lines, the first bytes."""
+    if not isinstance(text, str):
+        return text
+    lines = text.splitlines(keepends=True)
+    return "".join(lines[-int(query.get("tailLines", len(lines) or 1)) :])[: int(query.get("limitBytes", len(text)))]
 
 
 def _selected(items, label_selector):
@@ -263,6 +272,9 @@ def _handler(api):
                     api.over.wait()
                 self.close_connection = True
                 return
+            if not isinstance(answer, (str, dict, list)):
+                self._send_pieces(answer)
+                return
             content = (answer if isinstance(answer, str) else json.dumps(answer)).encode()
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
@@ -272,6 +284,17 @@ def _handler(api):
                 self.send_header("Retry-After", str(retry_after))
             self.end_headers()
             self.wfile.write(content)
+
+        def _send_pieces(self, pieces):
+            self.send_response(200)
+            self.send_header("Transfer-Encoding", "chunked")
+            self.end_headers()
+            self.wfile.flush()
+            self.close_connection = True
+            with contextlib.suppress(OSError):
+                for piece in pieces:
+                    self.connection.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+                self.connection.sendall(b"0\r\n\r\n")
 
         do_GET = do_POST = do_PATCH = do_DELETE = _serve
 

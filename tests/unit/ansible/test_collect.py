@@ -52,7 +52,7 @@ def site(tmp_path):
 
 
 def packed(**content):
-    text = json.dumps({"schema": 1, "files": [], "left_out": [], **content}).encode()
+    text = json.dumps({"schema": 1, "files": [], "left_out": [], "more_left_out": 0, **content}).encode()
     return {"changed": False, "content": base64.b64encode(gzip.compress(text)).decode()}
 
 

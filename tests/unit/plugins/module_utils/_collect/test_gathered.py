@@ -43,6 +43,28 @@ def test_no_secret_and_no_control_character_gets_in():
     assert part.left_out == [{"what": "c?d", "why": "failed: password=*** ?", "absent": False}]
 
 
+def test_no_member_takes_the_place_of_another():
+    """Neither by its own name, nor as the directory of others."""
+    part = Gathered(1000, 60)
+    for name in ("a/b.log", "a/b.log", "a", "a/b.log/c", "a/b.log/d", "2-a", "a/b.log"):
+        part.add(name, name, "")
+    assert [file["name"] for file in part.files] == [
+        "a/b.log", "a/2-b.log", "2-a", "a/3-b.log/c", "a/3-b.log/d", "2-2-a", "a/4-b.log",
+    ]  # fmt: skip
+    longest = "x" * 100
+    part.add(longest, "", "")
+    part.add(longest, "", "")
+    assert part.files[-1]["name"] == "2-" + "x" * 98
+
+
+def test_the_list_of_what_is_left_out_says_how_much_is_not_in_it(monkeypatch):
+    monkeypatch.setattr(gathered, "MOST_LEFT_OUT", 2)
+    part = Gathered(10, 60)
+    for what in "abcde":
+        part.leave_out(what, "why")
+    assert [entry["what"] for entry in part.left_out] == ["a", "b"] and part.more_left_out == 3
+
+
 @pytest.mark.parametrize(
     "name", ["", "/etc/passwd", "../x", "a/../b", "a//b", ".hidden", "a\nb", "a b", "x" * 101, "a/" * 12 + "b", "-x", 1]
 )

@@ -154,7 +154,38 @@ def test_a_search_ends_when_the_time_is_over(top):
     ]
 
 
-def test_no_descriptor_stays_open(top):
+@pytest.fixture
+def mounted(top, monkeypatch):
+    """A directory at which something is mounted."""
+    (top / "mnt" / "inner").mkdir(parents=True)
+    for place in (top, top / "mnt", top / "mnt" / "inner"):
+        (place / "it").write_text("x")
+    below = {os.stat(place).st_ino for place in (top / "mnt", top / "mnt" / "inner")}
+    monkeypatch.setattr(host_files, "_mount", lambda descriptor: os.fstat(descriptor).st_ino in below)
+    return top / "mnt"
+
+
+def test_what_is_mounted_below_is_another_directory(top, mounted):
+    found, others = search(top)
+    assert names(found) == ["it"] and others == [(str(mounted), "something else is mounted there")]
+    assert sorted(names(search(mounted)[0])) == ["inner/it", "it"]
+    # Nor if it is mounted after the search.
+    with pytest.raises(host_files.Unreadable, match="mounted"):
+        host_files.read_tail(str(top), ("mnt", "inner", "it"), 100)
+
+
+def test_mounts_of_this_host(top):
+    """/proc is a mount everywhere; a directory is none."""
+    (top / "inner").mkdir()
+    mounts = []
+    for place in ("/", "/proc", top, top / "inner"):
+        descriptor = os.open(place, os.O_RDONLY)
+        mounts.append(host_files._mount(descriptor))
+        os.close(descriptor)
+    assert mounts[0] != mounts[1] and mounts[2] == mounts[3]
+
+
+def test_no_descriptor_stays_open(top, mounted):
     (top / "a" / "b").mkdir(parents=True)
     before = os.listdir("/proc/self/fd")
     for has_time in (lambda: True, lambda: False):

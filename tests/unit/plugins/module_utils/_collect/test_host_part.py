@@ -172,6 +172,18 @@ def test_what_users_put_into_the_directories_of_logs(full):
         assert "/var/log/npu/" + name in reasons(part)
 
 
+def test_a_name_that_is_made_up_is_a_real_one_too(full):
+    """The controller refuses an answer with a name that occurs twice."""
+    for number in range(6):
+        full.write("var/log/npu/unnamed-%d" % number, "real %d\n" % number)
+        full.write("var/log/npu/%d of a user" % number, "odd %d\n" % number)
+    part = gather(full)
+    names = [file["name"] for file in part["files"]]
+    assert len(set(names)) == len(names)
+    found = {text for name, text in texts(part).items() if "unnamed-" in name}
+    assert found == {"%s %d\n" % (kind, number) for kind in ("real", "odd") for number in range(6)}
+
+
 @pytest.mark.parametrize("top", ["var/log/npu", "var/lib/npuops"])
 def test_a_directory_that_is_a_link(full, top):
     os.rename(os.path.join(full.fs, top), os.path.join(full.fs, "elsewhere"))

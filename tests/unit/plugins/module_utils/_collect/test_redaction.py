@@ -58,6 +58,25 @@ SECRETS = [
     json.dumps({"kind": "Secret", "data": {"x": S}}, indent=1),
     "client-key-data: %s" % S,
     "encryption_key = %s" % S,
+    "&Container{Env:[]EnvVar{EnvVar{Name:DB_PASSWORD,Value:%s,ValueFrom:nil,},},}" % S,
+    "EnvVar{Name:DB_PASSWORD,Value:\"a\" },} %s,ValueFrom:nil,}" % S,
+    "EnvVar{Name:DB_PASSWORD,Value:first\n%s,ValueFrom:nil,}" % S,
+    "HTTPHeader{Name:Authorization,Value:Basic %s,}" % S,
+    "{Name:DB_PASSWORD Value:x %s ValueFrom:<nil>}" % S,
+    "v1.EnvVar{Name:\"DB_PASSWORD\", Value:\"x %s\", ValueFrom:(*v1.EnvVarSource)(nil)}" % S,
+    "password: \"first\n%s\"" % S,
+    "password: \"first \\\" x\nsecond \\\" x\n%s\"" % S,
+    "API_KEY='a\n%s'" % S,
+    "token: \"a\nb\" other_token: \"c\n%s\"" % S,
+    "password: 'it''s %s'" % S,
+    json.dumps({"env": ["DB_PASSWORD=a %s" % S]}),
+    "\"DB_PASSWORD='a' %s\"" % S,
+    "[\"--password=%s\"]" % S,
+    "[\"DB_PASSWORD=%s x\", \"x\"]" % S,
+    "Environment=\"DB_PASSWORD=first\n%s\"" % S,
+    "env:\n- name: HUB_TOKEN\n  value: |\n    %s\n" % S,
+    "env:\n- name: HUB_TOKEN\n  value: \"first\n    %s\"\n" % S,
+    "x-eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiJ%s.abc" % S,
 ]  # fmt: skip
 
 
@@ -101,6 +120,15 @@ def test_what_is_no_secret_is_kept(text):
         ("[   12.345678] token = {\n[   12.345679] seen", "seen"),
         ("[token]\n[INFO] HCCL: seen", "seen"),
         ('password = [\n"x"\n]\nz = 1', "z = 1"),
+        ("EnvVar{Name:DB_PASSWORD,Value:x,ValueFrom:nil,},EnvVar{Name:A,Value:seen,ValueFrom:nil,}", "Name:A,Value:seen"),
+        ("EnvVar{Name:DB_PASSWORD,Value:cut off\nI1126 12:00:01.1 seen", "seen"),
+        ("HTTPHeader{Name:Authorization,Value:x,}\nseen", "seen"),
+        ('password: "x\ny"\nz: 1', "z: 1"),
+        ('password = "x\\\\"\nz = 1', "z = 1"),
+        ('["DB_PASSWORD=x y", "OTHER=seen"]', '"OTHER=seen"'),
+        ('["DB_PASSWORD=", "OTHER=seen"]\nz = 1', "z = 1"),
+        ("- name: HUB_TOKEN\n  value: |\n    x\n- name: seen", "name: seen"),
+        ('time="2026-11-26T12:00:00Z" token: "cut off\ntime="2026-11-26T12:00:01Z" msg=seen', "msg=seen"),
     ],
 )
 def test_what_follows_a_secret_is_kept(text, seen):
@@ -111,7 +139,9 @@ HOSTILE = [
     "token=" * 100000, "a" * 500000, "\\" * 500000, "name: x" + "\\" * 300000, 'name: "token"' * 40000, "[" * 500000,
     "token: [" * 60000, '"' * 500000, "://" * 200000, "x_token='" * 50000, "eyJ" * 150000, "-----BEGIN PRIVATE KEY-----" * 10000,
     "--x " * 100000, "token:\n" * 60000, "kind: Config " * 30000, "name: a " * 60000, "name: token" + " " * 400000, "a.-" * 150000,
-    "token: [\"" + "\\" * 400000,
+    "token: [\"" + "\\" * 400000, "eyJaaaaaaaa-" * 40000, "token: [\"" + "\\\"" * 250000, "token: \"" + "\\\"" * 250000,
+    "\"--token\", \"x\", " * 30000, "name: token, value: \"x\", " * 20000, "Name:TOKEN,Value:" * 30000, "token: \"\n" * 50000,
+    "\"A_TOKEN=x" * 50000, ":" * 500000, "token: " + " " * 500000, "-----BEGIN " * 45000,
 ]  # fmt: skip
 
 

@@ -118,8 +118,28 @@ def test_names_that_lead_to_another_path(full, cluster):
     assert not [path for _method, path in full.requests if ".." in path or "secrets" in path]
 
 
+def test_names_that_are_cut_to_the_same_or_made_up(full, cluster):
+    for first in "ab":
+        full.put(PODS, agent(first + "x" * 150))
+        full.logs[first + "x" * 150] = "log of %s\n" % first
+    full.objects[PODS]["npu-node-agent-x"]["status"]["containerStatuses"].append({"name": "agent-previous"})
+    part, texts = gather(cluster)
+    assert len(texts) == len(part.files) and {"log of a\n", "log of b\n"} <= set(texts.values())
+    assert len([file for file in part.files if file["source"].startswith("log of npu-operator/npu-node-agent-x")]) == 3
+
+
 def test_a_log_that_is_huge(full, cluster):
-    full.logs["npu-node-agent-x"] = "line\n" * 500000
+    """Its newest lines are kept, and no part of a line, which may be the end of a secret."""
+    full.logs["npu-node-agent-x"] = "".join("%d %s token=%s\n" % (number, "x" * 1000, SECRET) for number in range(1000))
     part, _texts = gather(cluster)
     (log,) = [file for file in part.files if file["name"].endswith("/agent.log")]
-    assert log["cut"] and len(log["text"]) <= 256 * 1024
+    assert log["cut"] and 250 * 1024 < len(log["text"]) <= 256 * 1024
+    lines = log["text"].splitlines()
+    assert lines[-1].startswith("999 ") and lines[0].endswith("token=***") and lines[0][:4].strip().isdigit()
+
+
+def test_a_log_with_a_line_without_end(full, cluster, endless):
+    full.logs["npu-node-agent-x"] = endless
+    part, texts = gather(cluster)
+    assert endless.sent < endless.all and not [name for name in texts if "/logs/" in name]
+    assert "too long" in part.left_out[0]["why"] and "cluster/deviceinfo.json" in texts

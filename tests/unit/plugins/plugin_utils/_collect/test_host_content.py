@@ -24,8 +24,9 @@ def packed(data):
     return {"content": base64.b64encode(gzip.compress(data)).decode()}
 
 
-def answer(files=(FILE,), left_out=(LEFT,), schema=1):
-    return packed(json.dumps({"schema": schema, "files": list(files), "left_out": list(left_out)}).encode())
+def answer(files=(FILE,), left_out=(LEFT,), schema=1, more=0):
+    content = {"schema": schema, "files": list(files), "left_out": list(left_out), "more_left_out": more}
+    return packed(json.dumps(content).encode())
 
 
 def added(content):
@@ -35,8 +36,8 @@ def added(content):
 
 
 def test_an_honest_answer():
-    part = added(answer())
-    assert part.files == [dict(FILE, name="host/facts.json")] and part.left_out == [LEFT]
+    part = added(answer(more=7))
+    assert part.files == [dict(FILE, name="host/facts.json")] and part.left_out == [LEFT] and part.more_left_out == 7
 
 
 def test_what_the_host_did_not_remove_is_removed_here():
@@ -64,6 +65,9 @@ HOSTILE = {
     "no text": answer([dict(FILE, text=1)]),
     "no name": answer([{key: value for key, value in FILE.items() if key != "name"}]),
     "a reason that is none": answer(left_out=[dict(LEFT, why=None)]),
+    "a count that is none": answer(more="7"),
+    "a count below zero": answer(more=-1),
+    "a count of anything": answer(more=10**30),
     "no entry": answer(left_out=["x"]),
 }
 NAMES = [

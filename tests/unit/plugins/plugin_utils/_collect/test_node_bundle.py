@@ -45,6 +45,7 @@ def test_the_archive_has_regular_files_of_ours_only(part):
             {"what": "npu-smi", "why": "it hangs", "absent": False},
             {"what": "/var/log/npu", "why": "it does not exist", "absent": True},
         ],
+        "more_left_out": 0,
     }
 
 
@@ -73,3 +74,13 @@ def test_the_line_of_a_node_says_what_is_missing(part):
     assert node_bundle.line("npu-a", "/x.tar.gz", 2**20, lacks) == "npu-a: /x.tar.gz (1.0 MiB), without: npu-smi: it hangs"
     assert node_bundle.line("npu-a", "/x.tar.gz", 0, []) == "npu-a: /x.tar.gz (0.0 MiB), complete"
     assert node_bundle.line("npu-a", "/x", 0, list("abcdefg")).endswith("e; and 2 more, see manifest.json")
+
+
+def test_what_is_not_even_listed_is_counted(part):
+    part.more_left_out = 40
+    assert node_bundle.manifest(part, {})["more_left_out"] == 40
+    lacks = node_bundle.missing(part)
+    assert lacks == ["npu-smi: it hangs", "40 more: the list of what is left out ends before them"]
+    assert node_bundle.line("npu-a", "/x", 0, lacks, 40).endswith("npu-smi: it hangs; " + lacks[-1])
+    many = list("abcdef") + lacks[1:]
+    assert node_bundle.line("npu-a", "/x", 0, many, 40).endswith("d; e; and 41 more, see manifest.json")

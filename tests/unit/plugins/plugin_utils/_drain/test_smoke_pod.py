@@ -71,6 +71,16 @@ def test_fails(api, smoke):
     assert api.objects[PODS] == {}
 
 
+def test_a_line_without_end_is_not_waited_for(api, smoke, endless):
+    ended = {"state": {"terminated": {"exitCode": 3}}, "name": "main"}
+    pod = smoke({"phase": "Failed", "containerStatuses": [ended]})
+    name = smoke_pod.for_node(smoke_pod.read(MANIFEST), "npu-a")["metadata"]["name"]
+    api.logs[name] = endless
+    with pytest.raises(smoke_pod.SmokeFailed, match="ended with 3, its last line: xxx"):
+        pod.run()
+    assert endless.sent < endless.all
+
+
 def test_too_slow(api, smoke):
     with pytest.raises(smoke_pod.SmokeFailed, match="did not succeed within 30 s: it is Running; no events yet"):
         smoke(*[{"phase": "Running"}] * 100, timeout=30).run()

@@ -296,6 +296,14 @@ def test_what_ran_before_it_and_succeeded_is_no_reason(api, cluster):
     assert "its pod keeps ending: exit code 127, 2 restarts" in told and "last log line" not in told
 
 
+def test_a_line_without_end_is_not_waited_for(api, cluster, endless):
+    api.put(SETS, daemonset(ready=0))
+    last = {"exitCode": 1, "reason": "Error"}
+    api.put(PODS, pod(phase="Running", containerStatuses=[container({"reason": "CrashLoopBackOff"}, last=last, restarts=4)]))
+    api.logs["p"] = endless
+    assert "last log line: xxx" in failure(cluster) and endless.sent < endless.all
+
+
 def test_not_scheduled(api, cluster):
     api.put(SETS, daemonset(ready=0))
     condition = {"type": "PodScheduled", "status": "False", "message": "0/4 nodes are available: 1 Insufficient cpu."}
