@@ -105,10 +105,10 @@ def again(
         limit = host_of(node)
     elif without:
         limit = excluding([host_of(without)], _option("subset"))
-    if _is_in_awx():
-        return _in_awx(playbook, given, limit)
-    words = ["ansible-playbook", *_words(), "npuops.ascend." + playbook]
     hosts = limit or _option("subset")
+    if _is_in_awx():
+        return _in_awx(playbook, given, hosts)
+    words = ["ansible-playbook", *_words(), "npuops.ascend." + playbook]
     if hosts:
         words += ["--limit", hosts]
     for text in _extra_variables(given):

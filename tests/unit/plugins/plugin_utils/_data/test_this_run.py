@@ -80,6 +80,19 @@ def test_in_awx_there_is_a_job_template(started, monkeypatch):
     )
 
 
+def test_in_awx_the_limit_of_the_job_is_repeated(started, monkeypatch):
+    """Without it, the retry of one node is one of the fleet."""
+    started(extra_vars=("@/runner/env/extravars",), subset="npu-a")
+    monkeypatch.setenv("JOB_ID", "7")
+    monkeypatch.setenv("INVENTORY_ID", "2")
+    assert this_run.again("upgrade", {"npu_upgrade_retry": True}) == (
+        "launch the job template of npuops.ascend.upgrade again with the variables npu_upgrade_retry: true and the limit npu-a"
+    )
+    assert this_run.again("rollback").endswith(" again with the limit npu-a")
+    assert this_run.again("upgrade", limit="npu-b").endswith(" again with the limit npu-b")
+    assert this_run.again("upgrade", without="npu-b").endswith(" again with the limit npu-a:!npu-b")
+
+
 def test_in_awx_the_answers_of_the_job_are_repeated(started, monkeypatch, tmp_path):
     """The inventory still has the version before, and a launch without it would go back to that."""
     answers = tmp_path / "extravars"
