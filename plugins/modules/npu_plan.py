@@ -233,8 +233,8 @@ hosts:
       type: bool
     later:
       description:
-        - Whether this run leaves the host for a later one because of C(canary) in O(settings). The host is due, or only pods block it,
-          or it failed before.
+        - Whether this run leaves the host for a later one because of C(canary) in O(settings). The host is due, or only pods block
+          it, or it failed before.
       type: bool
     pool:
       description: Name of the host's pool. Hosts of a pool are of the same kind.

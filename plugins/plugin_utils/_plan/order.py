@@ -10,7 +10,14 @@ from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.domains import Domains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import AWAITING, FAILED, IN_FLIGHT, ON_TRIAL, READY, UP_TO_DATE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
+    AWAITING,
+    FAILED,
+    IN_FLIGHT,
+    ON_TRIAL,
+    READY,
+    UP_TO_DATE,
+)
 
 
 def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domains) -> None:
