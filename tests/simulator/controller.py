@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import email.utils
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -222,6 +222,11 @@ class Cluster:
 
     def each(self, path: str, **selectors: Any) -> Iterator[Object]:
         return iter(self.request("get", path, **selectors)["items"])
+
+    def pieces(self, path: str, **_params: Any) -> Generator[bytes, None, None]:
+        """Of a log: no pod of the simulator has one."""
+        self._controller.call("get " + path, lambda _at: None, writes=False)
+        yield from ()
 
     def stream(self, path: str, version: str, **selectors: Any) -> Any:
         """A Stream of one object, or None."""

@@ -14,7 +14,7 @@ import json
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, Unpack
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
@@ -148,6 +148,10 @@ class _InTurn:
     def merge_patch(self, path: str, body: Object, **params: Any) -> Object:
         self._turn.keep()
         return self._cluster.merge_patch(path, body, **params)
+
+    def pieces(self, path: str, **params: Any) -> Generator[bytes, None, None]:
+        self._turn.keep(_BEAT_SECONDS)
+        return self._cluster.pieces(path, **params)
 
     def stream(self, path: str, version: str, **selectors: Unpack[Selectors]) -> Stream | None:
         return self._cluster.stream(path, version, **selectors)

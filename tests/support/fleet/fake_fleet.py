@@ -201,6 +201,9 @@ class FakeCluster:
 
     each = list
 
+    def pieces(self, path, **_params):
+        yield from ()  # of a log
+
     def stream(self, path, version, **_selectors):
         return None
 
