@@ -88,9 +88,9 @@ SCENARIOS = {
         "adopt": (("adopt",), 300),
         "airgap": (("airgap", "package"), 300),
         "firmware": (("firmware",), 120),
-        "runtime": (("runtime",), 300),
-        "stack": (("stack",), 600),
-        "vnpu": (("vnpu",), 600),
+        "runtime": (("runtime",), 150),
+        "stack": (("stack",), 200),
+        "vnpu": (("vnpu",), 200),
     },
     Place.OLDEST: {
         "oldest": (("default", "workload"), 120),
@@ -104,7 +104,7 @@ ROLLOUTS = {
     "bad-drivers": (("bad_drivers", "first_of_a_pool", "frozen_host", "network_ports", "ways_out"), 750),
     "policies": (("policies", "pace", "kernels", "package"), 700),
     "parking": (("parking",), 320),
-    "firmware": (("firmware",), 500),
+    "firmware": (("firmware",), 220),
     "version_lines": (("version_lines", "claims", "ill_chip"), 200),
     "heal": (("heal",), 200),
 }
