@@ -232,7 +232,9 @@ hosts:
       description: Whether the host is the first of its pool, which proves the driver for the others.
       type: bool
     later:
-      description: Whether the host is due, but not in this run because of C(canary) in O(settings).
+      description:
+        - Whether this run leaves the host for a later one because of C(canary) in O(settings). The host is due, or only pods block
+          it, or it failed before.
       type: bool
     pool:
       description: Name of the host's pool. Hosts of a pool are of the same kind.

@@ -10,12 +10,20 @@ from collections.abc import Sequence
 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.domains import Domains
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.planned_node import PlannedNode
-from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import AWAITING, IN_FLIGHT, ON_TRIAL, READY, UP_TO_DATE
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import (
+    AWAITING,
+    FAILED,
+    IN_FLIGHT,
+    ON_TRIAL,
+    READY,
+    UP_TO_DATE,
+)
 
 
 def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domains) -> None:
     """In flight first, then one node of each pool where none has the driver yet, then the wedged, then the rest; registry nodes and
-    those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``. Within each of
+    those that were deferred before last. Sets ``canary``, and ``order`` (from 1) or ``later``. Canaries alone leave also what is
+    blocked by pods or failed before for later: it tells nothing of how they did. Within each of
     these, the domains take turns, as few nodes of one may be in maintenance at once, or come one after the other."""
     due = [entry for entry in entries if entry.due]
     proved = {entry.pool for entry in entries if entry.verdict == UP_TO_DATE}
@@ -28,6 +36,8 @@ def arrange(entries: Sequence[PlannedNode], canaries_only: bool, domains: Domain
     for entry in due:
         entry.proved = entry.pool in proved
         entry.later = canaries_only and not entry.canary and entry.verdict not in (IN_FLIGHT, ON_TRIAL)
+    for entry in entries if canaries_only else ():
+        entry.later = entry.later or entry.deferrable or entry.verdict == FAILED
 
     def rank(entry: PlannedNode) -> int:
         if entry.verdict in (IN_FLIGHT, ON_TRIAL):

@@ -47,7 +47,7 @@ class PlannedNode:
         self.proved = False  # another host of its pool has what this one is to get
         self.vnpu_problem: str | None = None  # why it cannot have those of npu_vnpu
         self.vnpus: Wanted | None = None  # the virtual NPUs that the host gets before its reboot
-        self.later = False  # due, but not in a run for canaries only
+        self.later = False  # not in a run for canaries only: due, blocked by pods, or failed before
         self.estimate: int | None = None  # seconds
 
     @property

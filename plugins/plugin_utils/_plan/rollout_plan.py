@@ -144,7 +144,7 @@ class RolloutPlan:
             text = ("Nothing can be done on %s now" if stuck else "Nothing is due on %s") % nodes
         if self.components.order:
             text += ", components change %s the drivers" % self.components.order if due else "; components change"
-        later = sum(entry.later for entry in self.entries)
+        later = sum(entry.later for entry in due)
         if later:
             text += ", %d of them later: this run takes only the first of each pool" % later
         words = (

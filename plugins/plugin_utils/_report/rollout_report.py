@@ -28,7 +28,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._report import told_
 SUCCESS, RETURNED, ROLLED_BACK, LEFT, NOT_BEGUN = "upgraded", "returned", "rolled back", "left half-way", "not begun"
 RECOVERED = "recovered"
 GIVEN_BACK = "given back"  # cordoned already when the rollout was halted, and not rebooted
-LATER = "later"  # due, but the run was for the first node of each pool only
+LATER = "later"  # not tried, as the run was for the first node of each pool only
 _DONE: dict[str | None, str] = {maintenance_record.ROLLBACK_REASON: RETURNED, maintenance_record.RECOVERY_REASON: RECOVERED}
 
 # What an outcome comes to. With the first two nothing is left to do now.
@@ -125,7 +125,8 @@ class Row:
         """(outcome, why)."""
         if host["outcome"] is None or self.check_mode:
             if self.planned.get("later"):
-                return LATER, None
+                due = self.planned.get("verdict") in maintenance_verdict.DUE
+                return LATER, None if due else "; ".join(self.planned.get("reasons") or []) or None
             reasons = self.planned.get("reasons") or self.planned.get("notes") or []
             return self.planned.get("verdict") or "unknown", "; ".join(reasons) or None
         outcome, reason = host["outcome"], host["reason"]

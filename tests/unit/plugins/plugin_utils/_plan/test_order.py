@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import plan_table
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import rollout_report
 
 from support.fleet.hosts import KERNEL, NEW, NEW_RELEASE, OLD_RELEASE, host, unreachable
 from support.fleet.planning import (
@@ -140,6 +141,26 @@ def test_canaries_only_go_on_with_what_is_in_maintenance_and_leave_what_is_block
     plan = make([host("a"), host("b")], nodes=nodes, pods=[pod("web-1", node="a")], budgets=[budget()], canary=True)
     assert plan.result()["order"] == ["b"] and plan.result()["deferred"] == []
     assert "-e npu_upgrade_on_blocked=defer" in plan.problem
+
+
+def test_canaries_only_leave_what_is_blocked_or_failed_before_for_later():
+    """Neither is tried, so neither fails the run; a run of the fleet tries the one and reports the other."""
+    nodes = nodes_of("a", "b", "c")
+    nodes["b"]["metadata"]["labels"] = {"npu.openfuyao.com/driver-upgrade-state": "upgrade-failed"}
+    options = {"nodes": nodes, "pods": [pod("web-1", node="a")], "budgets": [budget()]}
+    hosts = [host("a"), host("b"), host("c")]
+    plan = make(hosts, canary=True, **options)
+    assert {entry.name: (entry.verdict, entry.later, entry.canary) for entry in plan.entries} == {
+        "a": ("blocked", True, False),
+        "b": ("failed", True, False),
+        "c": ("ready", False, True),
+    }
+    assert plan.result()["order"] == ["c"]
+    assert "later" not in plan.summary, "no node that is due waits"
+    untried = [{"name": name, "outcome": None, "reason": None} for name in ("a", "b")]
+    told = rollout_report.rows(untried, plan.result(), nodes, "this-run", 0)
+    assert [row.result()["status"] for row in told] == ["skipped", "skipped"]
+    assert not [entry.name for entry in make(hosts, **options).entries if entry.later]
 
 
 def test_a_pool_is_proved_by_a_node_that_has_the_driver():

@@ -9,6 +9,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.filter.npu_outcomes import npu_outcomes
+from ansible_collections.npuops.ascend.plugins.plugin_utils._awx import stats as awx_stats
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table, rollout_report
 
 from support.fleet import reports
@@ -31,6 +32,17 @@ def test_nodes_that_come_later_are_nobodys_failure():
     assert [(row.outcome, row.result()["status"]) for row in made] == [("upgraded", "passed"), ("later", "skipped")]
     assert report_table.problem(document(made)) is None
     assert report_table.table(document(made))[2].split()[:4] == ["npu-b", "25.5.0", "25.5.1", "later"]
+
+
+@pytest.mark.parametrize(("verdict", "why"), [("blocked", "pod default/web-1 cannot leave"), ("failed", "its last upgrade failed")])
+def test_a_run_for_first_nodes_does_not_answer_for_those_that_it_has_not_tried(verdict, why):
+    """As its failure, they would ask for a rollback of the nodes that succeeded."""
+    left = dict(planned("npu-b"), verdict=verdict, reasons=[why], later=True)
+    made = rows(DONE, ("npu-b", None, None, left, node("npu-b")))
+    assert [(row.outcome, row.result()["status"]) for row in made] == [("upgraded", "passed"), ("later", "skipped")]
+    assert made[1].reason == why
+    assert report_table.problem(document(made)) is None
+    assert awx_stats.failed(awx_stats.of_report(document(made))) is False
 
 
 def test_a_node_that_a_person_sent_back():
