@@ -338,13 +338,13 @@ EDGES = {
 }
 UPGRADE, ROLLBACK = "rollout step upgrade", "rollout step rollback"
 TEMPLATES = {
-    "plan": ("plan", {"npu_plan_fail": "true"}),
+    "plan": ("plan", {"npu_plan_fail": "true", "npu_upgrade_canary": "false"}),
     "first-nodes": (UPGRADE, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "true"}),
     "first-nodes-failed": ("status", {"npu_status_expect_failure": "true", "npu_status_strict": "false"}),
-    "fleet": (UPGRADE, {"npu_upgrade_auto": "true"}),
+    "fleet": (UPGRADE, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "false"}),
     "fleet-failed": ("status", {"npu_status_expect_failure": "true", "npu_status_strict": "false"}),
     "status": ("status", {"npu_status_strict": "false"}),
-    "rollback": (ROLLBACK, {"npu_upgrade_auto": "true", "npu_upgrade_clear_halt": "true"}),
+    "rollback": (ROLLBACK, {"npu_upgrade_auto": "true", "npu_upgrade_canary": "false", "npu_upgrade_clear_halt": "true"}),
     "status-after-rollback": ("status", {"npu_status_strict": "false"}),
 }
 APPROVALS = {"approve-first-nodes": 3600, "approve-fleet": 3600, "approve-rollback": 86400}
@@ -372,6 +372,16 @@ def test_the_workflow(scene):
     }
     assert {name: approvals[nodes[name]["unified_job_template"]]["timeout"] for name in APPROVALS} == APPROVALS
     assert set(nodes) == set(TEMPLATES) | set(APPROVALS)
+
+
+def test_only_the_first_step_is_for_first_nodes_whatever_the_inventory_says():
+    """With npu_upgrade_canary in the inventory, the others would succeed without work."""
+    limited = {
+        entry["identifier"]: entry["variables"].get("npu_upgrade_canary")
+        for entry in VARIABLES["__npu_awx_workflow_nodes"]
+        if "npu_upgrade_canary" in SURVEYS.get(entry.get("template"), ()) or "rollout step" in entry.get("template", "")
+    }
+    assert limited == {"plan": "false", "first-nodes": "true", "fleet": "false", "rollback": "false"}
 
 
 FAILED, CANCELLED = "failed", "canceled"
