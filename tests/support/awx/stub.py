@@ -207,7 +207,7 @@ class AwxStub:
         self.changes = []
         self.playbooks = set(playbooks)
         self.project_status = project_status
-        self.tokens = set()
+        self.sessions = 0  # tokens that were made with the password and not deleted
         self._updating = set()
         self._last_id = 0
         self._lock = threading.Lock()
@@ -404,7 +404,10 @@ class AwxStub:
             raise Refused(403, {"detail": "Modifications not allowed for managed credential types"})
         changed = self._checked(kind, body)
         if kind == "credentials" and "inputs" in changed:
-            kept = {key: entry["inputs"].get(key) for key, value in changed["inputs"].items() if value == ENCRYPTED}
+            kept = [key for key, value in changed["inputs"].items() if value == ENCRYPTED]
+            if set(kept) - set(entry["inputs"]):
+                raise Refused(500, {"detail": "A server error has occurred."})
+            kept = {key: entry["inputs"][key] for key in kept}
             changed["inputs"] = {**changed["inputs"], **kept}
         for fixed in ("workflow_job_template",) if kind == "workflow_job_template_nodes" else ():
             changed.pop(fixed, None)
@@ -548,6 +551,8 @@ class AwxStub:
         return {"count": len(results), "next": None, "previous": None, "results": results}
 
     def _matches(self, kind, entry, name, value):
+        if name == "id__in":
+            return str(entry["id"]) in value.split(",")
         try:
             return str(self._field(kind, entry, name)) == value
         except KeyError:
@@ -601,6 +606,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _authorized(self, path):
         given = self.headers.get("Authorization", "")
         if path[0] == "tokens":
+            self.awx.sessions += {"POST": 1, "DELETE": -1}[self.command]
             if given != "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode():
                 raise Refused(401, {"detail": "Authentication credentials were not provided."})
             return (204, None) if self.command == "DELETE" else (201, {"id": 1, "token": TOKEN})

@@ -540,6 +540,11 @@ def refused(awx, tmp_path, variables, *arguments, **options):
     return flat(Run(tmp_path, awx, variables, *arguments, **options).refused())
 
 
+def test_a_configuration_file_that_lookups_cannot_read(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_controller": {"controller_config_file": "tower.cfg"}})
+    assert "npu_awx_controller has a configuration file, which lookups of awx.awx cannot read" in output
+
+
 def test_an_api_that_would_not_be_verified(awx, tmp_path):
     output = refused(awx, tmp_path, {**FIRST, "npu_awx_kubernetes_ca": ""})
     assert (
@@ -577,18 +582,58 @@ def test_playbooks_that_awx_cannot_fetch(tmp_path):
     assert "AWX could not fetch no-such-tag of https://github.com/npuops/ascend for the project" in output
 
 
-def test_new_secrets(awx, tmp_path):
+def test_secrets_that_awx_has_stay_until_new_ones_are_wanted(awx, tmp_path):
     """Up to the credentials; what comes after is not needed for that, and refused."""
-    Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""})
-    newer = {
-        **FIRST,
-        "npu_awx_kubernetes_token": "new-s3cret",
-        "npu_awx_update_secrets": True,
-        "npu_awx_execution_environment_image": "",
+    first = {**FIRST, "npu_awx_execution_environment_image": ""}
+    Run(tmp_path, awx, first).refused()
+    cluster, hosts, registry = (
+        awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts", "image registry")
+    )
+    rotated = "-----BEGIN OPENSSH PRIVATE KEY-----\nrotated\n"
+    cluster["bearer_token"], hosts["ssh_key_data"], registry["password"] = "rotated token", rotated, "rotated password"
+    del hosts["become_password"]
+    # What is not secret changes, and one secret is new.
+    other = {
+        **first,
+        "npu_awx_kubernetes_host": "https://other.example.com:6443",
+        "npu_awx_kubernetes_ca": "-----BEGIN CERTIFICATE-----\nother\n",
+        "npu_awx_machine_username": "admin",
+        "npu_awx_registry_username": "other",
+        "npu_awx_update_secrets": "false",
+        "npu_awx_controller": {"controller_host": awx.url, "controller_username": USER, "controller_password": PASSWORD},
     }
-    output = refused(awx, tmp_path, newer)
+    awx.sessions = 0
+    output = refused(awx, tmp_path, other, CONTROLLER_HOST="", CONTROLLER_OAUTH_TOKEN="")
     assert "AWX has no execution environment" in output
-    assert awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "new-s3cret"
+    cluster, hosts, registry = (
+        awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts", "image registry")
+    )
+    assert cluster == {
+        "host": "https://other.example.com:6443",
+        "bearer_token": "rotated token",
+        "verify_ssl": True,
+        "ssl_ca_cert": FIRST["npu_awx_kubernetes_ca"],
+    }
+    assert hosts == {
+        "username": "admin",
+        "ssh_key_data": rotated,
+        "become_method": "sudo",
+        "become_password": SECRETS["npu_awx_machine_become_password"],
+    }
+    assert registry == {"username": "other", "password": "rotated password"}
+    assert awx.sessions == 1, "the guide says that each run leaves one token behind"
+
+    newer = {
+        **other,
+        "npu_awx_kubernetes_token": "new-s3cret",
+        "npu_awx_machine_become_password": "",
+        "npu_awx_update_secrets": True,
+        "npu_awx_controller": {},
+    }
+    refused(awx, tmp_path, newer)
+    cluster, hosts = (awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts"))
+    assert (cluster["bearer_token"], cluster["ssl_ca_cert"]) == ("new-s3cret", other["npu_awx_kubernetes_ca"])
+    assert hosts["become_password"] == SECRETS["npu_awx_machine_become_password"], "no other was given"
 
 
 # --- documentation ---
