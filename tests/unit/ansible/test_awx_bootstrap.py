@@ -636,6 +636,29 @@ def test_secrets_that_awx_has_stay_until_new_ones_are_wanted(awx, tmp_path):
     assert hosts["become_password"] == SECRETS["npu_awx_machine_become_password"], "no other was given"
 
 
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("https://github.com/npuops/ascend", False),
+        ("https://git.example.com:8443/a@b/ascend.git", False),
+        ("git@git.example.com:mirror/ascend.git", False),
+        ("ssh://git@git.example.com/mirror/ascend.git", False),
+        ("https://me:token@git.example.com/ascend", True),
+        ("HTTPS://token@git.example.com/ascend", True),
+        ("https://me:p@ss@git.example.com/ascend", True),
+        ("ssh://me:token@git.example.com/ascend", True),
+    ],
+)
+def test_urls_with_a_password(url, refused):
+    assert bool(re.match(VARIABLES["__npu_awx_url_with_password"], url)) is refused
+
+
+def test_a_project_url_with_a_password_is_refused_and_not_shown(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_project_url": "https://me:url-s3cret@git.example.com/ascend"}, "-vvv")
+    assert "set npu_awx_project_credential to the name of that credential" in output
+    assert awx.changes == []
+
+
 # --- documentation ---
 
 
