@@ -16,7 +16,7 @@ import json
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from support.awx import rules as awx_rules
 
@@ -291,7 +291,7 @@ class AwxStub:
             if method == "POST":
                 return 201, self._shown(path[0], self._create(path[0], body))
             return 200, self._list([(path[0], entry) for entry in self.objects[path[0]].values()], query)
-        entry = self.objects[path[0]].get(int(path[1])) if path[1].isdigit() else None
+        entry = self.objects[path[0]].get(int(path[1])) if path[1].isdigit() else self._named(path[0], unquote(path[1]))
         if entry is None:
             raise Refused(404, {"detail": "Not found."})
         if len(path) == 2:
@@ -302,6 +302,15 @@ class AwxStub:
                 return 204, None
             return 200, self._shown(path[0], entry)
         return self._sub(method, path[0], entry, path[2], query, body)
+
+    def _named(self, kind, url):
+        """The object with that named URL, name++organization; or None."""
+        name, _plus, organization = url.partition("++")
+        owners = [number for number, entry in self.objects["organizations"].items() if entry["name"] == organization]
+        found = self.objects[kind].values() if organization else ()
+        return next(
+            (entry for entry in found if entry["name"] == name and self._field(kind, entry, "organization") in owners), None
+        )
 
     def _role(self, method, role, actors, query, body):
         """Who has a role."""

@@ -53,6 +53,7 @@ FIRST = {
         {"team": "Approvers", "may": ["approve"]},
         {"team": "Operators", "may": ["look", "roll out", "heal"]},
         {"user": "chen.wei", "may": ["install", "upgrade"]},
+        {"team": "Guests++Default", "may": ["see"]},
     ],
 }
 # The same in an organization that exists, so that check mode sees more.
@@ -146,6 +147,7 @@ def scene(tmp_path_factory):
         platform = awx.add("organizations", name="Platform")["id"]
         for name in ("Watchers", "Approvers", "Operators"):
             awx.add("teams", name=name, organization=platform)
+        awx.add("teams", name="Guests", organization=awx.one("organizations", "Default")["id"])
         awx.add("users", username="chen.wei")
         kept = {name: dict(awx.one("credentials", name)) for name in ("shared cluster", "shared key", "shared vault")}
 
@@ -441,6 +443,7 @@ SEE = {("read", name) for name in SURVEYS}
     ("name", "actors", "more"),
     [
         ("Watchers", "teams", set()),
+        ("Guests", "teams", set()),
         ("Approvers", "teams", {("approval", "driver rollout")}),
         ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver rollout", "heal")}),
         ("chen.wei", "users", {("execute", name) for name in ("install", "join", "upgrade", "rollback")}),
@@ -461,6 +464,7 @@ def test_forms_that_reboot_without_approval_only_when_they_are_wanted(scene):
 def test_who_is_not_there_gets_no_role(scene):
     output = flat(scene["outputs"]["second"])
     assert "Nobody" in output.partition("Not all of npu_awx_roles could be granted: ")[2]
+    assert 'A team must belong to the organization "Team B", or be given as team++organization' in output
 
 
 def test_a_role_for_nobody(awx, tmp_path):
