@@ -16,7 +16,7 @@ import json
 import re
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from support.awx import rules as awx_rules
 
@@ -207,7 +207,7 @@ class AwxStub:
         self.changes = []
         self.playbooks = set(playbooks)
         self.project_status = project_status
-        self.tokens = set()
+        self.sessions = 0  # tokens that were made with the password and not deleted
         self._updating = set()
         self._last_id = 0
         self._lock = threading.Lock()
@@ -291,7 +291,7 @@ class AwxStub:
             if method == "POST":
                 return 201, self._shown(path[0], self._create(path[0], body))
             return 200, self._list([(path[0], entry) for entry in self.objects[path[0]].values()], query)
-        entry = self.objects[path[0]].get(int(path[1])) if path[1].isdigit() else None
+        entry = self.objects[path[0]].get(int(path[1])) if path[1].isdigit() else self._named(path[0], unquote(path[1]))
         if entry is None:
             raise Refused(404, {"detail": "Not found."})
         if len(path) == 2:
@@ -302,6 +302,15 @@ class AwxStub:
                 return 204, None
             return 200, self._shown(path[0], entry)
         return self._sub(method, path[0], entry, path[2], query, body)
+
+    def _named(self, kind, url):
+        """The object with that named URL, name++organization; or None."""
+        name, _plus, organization = url.partition("++")
+        owners = [number for number, entry in self.objects["organizations"].items() if entry["name"] == organization]
+        found = self.objects[kind].values() if organization else ()
+        return next(
+            (entry for entry in found if entry["name"] == name and self._field(kind, entry, "organization") in owners), None
+        )
 
     def _role(self, method, role, actors, query, body):
         """Who has a role."""
@@ -404,7 +413,10 @@ class AwxStub:
             raise Refused(403, {"detail": "Modifications not allowed for managed credential types"})
         changed = self._checked(kind, body)
         if kind == "credentials" and "inputs" in changed:
-            kept = {key: entry["inputs"].get(key) for key, value in changed["inputs"].items() if value == ENCRYPTED}
+            kept = [key for key, value in changed["inputs"].items() if value == ENCRYPTED]
+            if set(kept) - set(entry["inputs"]):
+                raise Refused(500, {"detail": "A server error has occurred."})
+            kept = {key: entry["inputs"][key] for key in kept}
             changed["inputs"] = {**changed["inputs"], **kept}
         for fixed in ("workflow_job_template",) if kind == "workflow_job_template_nodes" else ():
             changed.pop(fixed, None)
@@ -548,6 +560,8 @@ class AwxStub:
         return {"count": len(results), "next": None, "previous": None, "results": results}
 
     def _matches(self, kind, entry, name, value):
+        if name == "id__in":
+            return str(entry["id"]) in value.split(",")
         try:
             return str(self._field(kind, entry, name)) == value
         except KeyError:
@@ -601,6 +615,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _authorized(self, path):
         given = self.headers.get("Authorization", "")
         if path[0] == "tokens":
+            self.awx.sessions += {"POST": 1, "DELETE": -1}[self.command]
             if given != "Basic " + base64.b64encode(("%s:%s" % (USER, PASSWORD)).encode()).decode():
                 raise Refused(401, {"detail": "Authentication credentials were not provided."})
             return (204, None) if self.command == "DELETE" else (201, {"id": 1, "token": TOKEN})

@@ -53,6 +53,7 @@ FIRST = {
         {"team": "Approvers", "may": ["approve"]},
         {"team": "Operators", "may": ["look", "roll out", "heal"]},
         {"user": "chen.wei", "may": ["install", "upgrade"]},
+        {"team": "Guests++Default", "may": ["see"]},
     ],
 }
 # The same in an organization that exists, so that check mode sees more.
@@ -146,6 +147,7 @@ def scene(tmp_path_factory):
         platform = awx.add("organizations", name="Platform")["id"]
         for name in ("Watchers", "Approvers", "Operators"):
             awx.add("teams", name=name, organization=platform)
+        awx.add("teams", name="Guests", organization=awx.one("organizations", "Default")["id"])
         awx.add("users", username="chen.wei")
         kept = {name: dict(awx.one("credentials", name)) for name in ("shared cluster", "shared key", "shared vault")}
 
@@ -166,7 +168,9 @@ def scene(tmp_path_factory):
         awx.one("organizations", "Platform")["description"] = "Ours"
         awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] = "a newer token"
         before = len(awx.changes)
-        outputs["again"] = Run(tmp_path_factory.mktemp("again"), awx, FIRST, "-vvv").fine()
+        # On a command line, a value is a text; this one is true to Jinja.
+        texts = ["-e", "npu_awx_ask_auto=false", "-e", "npu_awx_kubernetes_verify_ssl=true"]
+        outputs["again"] = Run(tmp_path_factory.mktemp("again"), awx, FIRST, "-vvv", *texts).fine()
         status = awx.one("job_templates", "NPU status")
         changed_by_hand = {**status, "verbosity": 3}
         verbosity, status["verbosity"] = status["verbosity"], 3
@@ -439,6 +443,7 @@ SEE = {("read", name) for name in SURVEYS}
     ("name", "actors", "more"),
     [
         ("Watchers", "teams", set()),
+        ("Guests", "teams", set()),
         ("Approvers", "teams", {("approval", "driver rollout")}),
         ("Operators", "teams", {("execute", name) for name in ("plan", "validate", "status", "driver rollout", "heal")}),
         ("chen.wei", "users", {("execute", name) for name in ("install", "join", "upgrade", "rollback")}),
@@ -459,6 +464,7 @@ def test_forms_that_reboot_without_approval_only_when_they_are_wanted(scene):
 def test_who_is_not_there_gets_no_role(scene):
     output = flat(scene["outputs"]["second"])
     assert "Nobody" in output.partition("Not all of npu_awx_roles could be granted: ")[2]
+    assert 'A team must belong to the organization "Team B", or be given as team++organization' in output
 
 
 def test_a_role_for_nobody(awx, tmp_path):
@@ -538,6 +544,11 @@ def refused(awx, tmp_path, variables, *arguments, **options):
     return flat(Run(tmp_path, awx, variables, *arguments, **options).refused())
 
 
+def test_a_configuration_file_that_lookups_cannot_read(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_controller": {"controller_config_file": "tower.cfg"}})
+    assert "npu_awx_controller has a configuration file, which lookups of awx.awx cannot read" in output
+
+
 def test_an_api_that_would_not_be_verified(awx, tmp_path):
     output = refused(awx, tmp_path, {**FIRST, "npu_awx_kubernetes_ca": ""})
     assert (
@@ -575,18 +586,81 @@ def test_playbooks_that_awx_cannot_fetch(tmp_path):
     assert "AWX could not fetch no-such-tag of https://github.com/npuops/ascend for the project" in output
 
 
-def test_new_secrets(awx, tmp_path):
+def test_secrets_that_awx_has_stay_until_new_ones_are_wanted(awx, tmp_path):
     """Up to the credentials; what comes after is not needed for that, and refused."""
-    Run(tmp_path, awx, {**FIRST, "npu_awx_execution_environment_image": ""})
-    newer = {
-        **FIRST,
-        "npu_awx_kubernetes_token": "new-s3cret",
-        "npu_awx_update_secrets": True,
-        "npu_awx_execution_environment_image": "",
+    first = {**FIRST, "npu_awx_execution_environment_image": ""}
+    Run(tmp_path, awx, first).refused()
+    cluster, hosts, registry = (
+        awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts", "image registry")
+    )
+    rotated = "-----BEGIN OPENSSH PRIVATE KEY-----\nrotated\n"
+    cluster["bearer_token"], hosts["ssh_key_data"], registry["password"] = "rotated token", rotated, "rotated password"
+    del hosts["become_password"]
+    # What is not secret changes, and one secret is new.
+    other = {
+        **first,
+        "npu_awx_kubernetes_host": "https://other.example.com:6443",
+        "npu_awx_kubernetes_ca": "-----BEGIN CERTIFICATE-----\nother\n",
+        "npu_awx_machine_username": "admin",
+        "npu_awx_registry_username": "other",
+        "npu_awx_update_secrets": "false",
+        "npu_awx_controller": {"controller_host": awx.url, "controller_username": USER, "controller_password": PASSWORD},
     }
-    output = refused(awx, tmp_path, newer)
+    awx.sessions = 0
+    output = refused(awx, tmp_path, other, CONTROLLER_HOST="", CONTROLLER_OAUTH_TOKEN="")
     assert "AWX has no execution environment" in output
-    assert awx.one("credentials", "NPU Kubernetes API")["inputs"]["bearer_token"] == "new-s3cret"
+    cluster, hosts, registry = (
+        awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts", "image registry")
+    )
+    assert cluster == {
+        "host": "https://other.example.com:6443",
+        "bearer_token": "rotated token",
+        "verify_ssl": True,
+        "ssl_ca_cert": FIRST["npu_awx_kubernetes_ca"],
+    }
+    assert hosts == {
+        "username": "admin",
+        "ssh_key_data": rotated,
+        "become_method": "sudo",
+        "become_password": SECRETS["npu_awx_machine_become_password"],
+    }
+    assert registry == {"username": "other", "password": "rotated password"}
+    assert awx.sessions == 1, "the guide says that each run leaves one token behind"
+
+    newer = {
+        **other,
+        "npu_awx_kubernetes_token": "new-s3cret",
+        "npu_awx_machine_become_password": "",
+        "npu_awx_update_secrets": True,
+        "npu_awx_controller": {},
+    }
+    refused(awx, tmp_path, newer)
+    cluster, hosts = (awx.one("credentials", "NPU " + name)["inputs"] for name in ("Kubernetes API", "hosts"))
+    assert (cluster["bearer_token"], cluster["ssl_ca_cert"]) == ("new-s3cret", other["npu_awx_kubernetes_ca"])
+    assert hosts["become_password"] == SECRETS["npu_awx_machine_become_password"], "no other was given"
+
+
+@pytest.mark.parametrize(
+    ("url", "refused"),
+    [
+        ("https://github.com/npuops/ascend", False),
+        ("https://git.example.com:8443/a@b/ascend.git", False),
+        ("git@git.example.com:mirror/ascend.git", False),
+        ("ssh://git@git.example.com/mirror/ascend.git", False),
+        ("https://me:token@git.example.com/ascend", True),
+        ("HTTPS://token@git.example.com/ascend", True),
+        ("https://me:p@ss@git.example.com/ascend", True),
+        ("ssh://me:token@git.example.com/ascend", True),
+    ],
+)
+def test_urls_with_a_password(url, refused):
+    assert bool(re.match(VARIABLES["__npu_awx_url_with_password"], url)) is refused
+
+
+def test_a_project_url_with_a_password_is_refused_and_not_shown(awx, tmp_path):
+    output = refused(awx, tmp_path, {**FIRST, "npu_awx_project_url": "https://me:url-s3cret@git.example.com/ascend"}, "-vvv")
+    assert "set npu_awx_project_credential to the name of that credential" in output
+    assert awx.changes == []
 
 
 # --- documentation ---
