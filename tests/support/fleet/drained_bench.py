@@ -27,6 +27,9 @@ class Mixed(FakeCluster):
             return super().request(method, path, body, **params)
         return self.remote.request(method, path, body=body, **params)
 
+    def pieces(self, path, **params):
+        return self.remote.pieces(path, **params)
+
     def merge_patch(self, path, body, **params):
         here = super() if self._here(path) else self.remote
         return here.merge_patch(path, body, **params)
