@@ -226,11 +226,15 @@ def test_a_failure_while_images_are_added_leaves_a_complete_bundle(save, load, o
     assert load()["changed"] and ("site/more/two", "1") in inside.manifests
 
 
+def killed(*_arguments):
+    raise SystemExit
+
+
 def test_a_killed_run_that_has_added_no_image_leaves_a_complete_bundle(save, load, outside, monkeypatch):
     made = save()
     more = two_more(outside)
     with monkeypatch.context() as patch:
-        patch.setattr(Bundle, "add", lambda *_arguments: (_ for _ in ()).throw(SystemExit))
+        patch.setattr(Bundle, "add", killed)
         patch.setattr(Bundle, "close", lambda self: os.close(self._lock))
         with pytest.raises(SystemExit):
             save(images=more)
