@@ -62,7 +62,7 @@ CHECKS = {
     "ee": 40,
     "build": 55,
     "docs-lint": 25,
-    "python38": 240,
+    "python38": 320,
 }
 # It covers what unit tests and sanity do with .venv's ansible-core.
 SLOW_CHECKS = {"ansible-newest": 60}
