@@ -10,7 +10,9 @@ from pathlib import Path
 
 # What a test runner or one of the scripts in dev/ says last of all.
 SUMMARY = re.compile(r"(=+ )?\d+ (passed|failed)|\d+ .*(checked|ran|valid)|Passed: |NOT RUN: ")
-FAILED = re.compile(r"(FAILED|ERROR) ")
+FAILED = re.compile(r"(FAILED|ERROR|\[ERROR\]:) ")
+FATAL = re.compile(r"fatal: ")  # of a host; what Ansible says of it follows, indented
+MOST_NAMED = 30  # lines that name failures
 LAST_BYTES = 4096  # of a log, enough for its last line
 
 
@@ -32,10 +34,29 @@ def summary(log: Path) -> str:
     return found[-1].replace("=", "").strip() if found else ""
 
 
+def failures(log: Path) -> list[str]:
+    """The failed tests that a log names, and what Ansible says of a failed host. Both stand before what a program says last."""
+    found = []
+    of_a_host = False
+    for text in _lines(log):
+        of_a_host = FATAL.match(text) is not None or (of_a_host and text.startswith(" "))
+        if of_a_host or FAILED.match(text):
+            found.append(text[:300])
+    return found[:MOST_NAMED]
+
+
 def explanation(log: Path, tail: int) -> list[str]:
-    """The failed tests that a log names, and its end. A test runner names them before what it says last."""
-    lines = _lines(log)
-    return [f"        | {text}" for text in [text[:300] for text in lines if FAILED.match(text)] + lines[-tail:]]
+    """The failures that a log names, and its end."""
+    return quoted(failures(log) + _lines(log)[-tail:])
+
+
+def again(failed: dict[str, list[str]]) -> list[str]:
+    """The steps that failed and the failures that they name, for the end of the run: of a long output, that is what people see."""
+    return [line for name, named in failed.items() for line in (f"Failed: {name}", *quoted(named))]
+
+
+def quoted(lines: list[str]) -> list[str]:
+    return [f"        | {text}" for text in lines]
 
 
 def _lines(log: Path) -> list[str]:

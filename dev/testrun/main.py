@@ -15,7 +15,7 @@ from pathlib import Path
 
 import count
 
-from . import costs, plan, speed
+from . import console, costs, plan, speed
 from .labs import Labs
 from .plan import Part, Place
 from .runner import Interrupted, Queue, Runner
@@ -91,4 +91,6 @@ def run(checkout: Path, suite: str, env: dict[str, str], runner: Runner, labs: L
     too_much = costs.over(parts, runner.costs, slowness)
     runner.say("\n".join([*costs.table(parts, runner.costs, slowness, costs.machine() - begun, files), *too_much]))
     counted = count.main([str(file) for file in files]) if files else 0
+    for line in console.again(runner.failed):
+        runner.say(line)
     return 0 if well and not too_much and not counted else 1

@@ -55,6 +55,7 @@ class Runner:
         self.patience = patience
         self.tail = tail
         self.costs: dict[str, float] = {}  # CPU seconds of each step that has ended
+        self.failed: dict[str, list[str]] = {}  # steps, and the failures that their logs name
         self._running: dict[Step, float] = {}  # and when each shows a sign of life next
         self._begun: list[Future[bool]] = []
         self._workers: list[Future[bool]] = []
@@ -111,6 +112,7 @@ class Runner:
         if status == 0:
             self.say(console.line("ok", name, step.seconds, console.summary(log)))
         else:
+            self.failed[name] = console.failures(log)
             heading = console.line("FAIL", name, step.seconds, f"exit status {status}, the end of {log}:")
             self.say("\n".join([heading, *console.explanation(log, self.tail)]))
         return status == 0

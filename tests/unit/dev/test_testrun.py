@@ -293,7 +293,27 @@ def test_a_check_fails(checkout):
     assert len(checkout.begun()) == 1 + len(CHECKS) + 4  # all of the rest ran, and the lab is gone
     assert re.search(r"FAIL  sanity +\d+ s  exit status 3, the end of .*/\.cache/logs/sanity\.log:", output)
     shown = [line.partition("| ")[2] for line in output.splitlines() if line.startswith("        | ")]
-    assert shown == ["FAILED tests/a.py::first - reason", "line 4", "line 5", "line 6", "3 passed, 1 failed"]
+    assert shown == [
+        "FAILED tests/a.py::first - reason",
+        "line 4",
+        "line 5",
+        "line 6",
+        "3 passed, 1 failed",
+        "FAILED tests/a.py::first - reason",
+    ]
+    assert output.splitlines()[output.splitlines().index("Failed: sanity") + 1].endswith("| FAILED tests/a.py::first - reason")
+
+
+def test_the_end_says_once_more_what_ansible_said_of_a_failed_host(checkout):
+    checkout.does(
+        "molecule-default",
+        "echo 'TASK [a]'; echo 'fatal: [npu-a]: FAILED! =>'; echo '    msg: the reason'; echo; echo 'TASK [b]'; echo '    of another'; exit 2",
+    )
+    status, output = checkout.run()
+    assert status == 1
+    end = output[output.index("Failed: molecule") :].splitlines()
+    assert end[1:3] == ["        | fatal: [npu-a]: FAILED! =>", "        |     msg: the reason"]
+    assert "of another" not in end
 
 
 def test_a_test_on_a_lab_fails(checkout):
