@@ -238,11 +238,14 @@ def _listed(checkout: Path, *command: str) -> list[str]:
 
 
 def _complete(checkout: Path, parts: list[Part]) -> None:
-    """Refuse a plan that leaves out a scenario or a rollout that there is, or has one that there is not."""
+    """Refuse a plan that leaves out a scenario or a rollout, or has one too many, and a scenario whose verify runs no test."""
     words = {word for part in parts for word in part.command}
     rollouts = {word for word in words if word.startswith("tests/lab/maintenance/")}
     scenarios = {name for part in parts if part.command[0] == "dev/molecule" for name in part.command[1:]}
     _same("SCENARIOS", scenarios, "molecule/", {path.parent.name for path in checkout.glob("molecule/*/molecule.yml")})
+    tested = set().union(*of_scenarios(checkout).values())
+    if untested := sorted(scenarios - tested):
+        raise PlanError(f"molecule/*/verify.yml runs no test of tests/lab: {', '.join(untested)}")
     there = {str(path.relative_to(checkout)) for path in checkout.glob("tests/lab/maintenance/test_*.py")}
     _same("ROLLOUTS", rollouts, "tests/lab/maintenance", there)
 

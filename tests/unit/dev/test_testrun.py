@@ -94,6 +94,7 @@ class Checkout:
             self.write(name, PROGRAM).chmod(0o755)
         for scenario in SCENARIOS:
             self.write(f"molecule/{scenario}/molecule.yml", "")
+            self.write(f"molecule/{scenario}/verify.yml", f"argv: [tests/lab/test_{scenario}.py]")
         self.write("molecule/heal/verify.yml", "argv: [tests/lab/test_healed.py]")
         for test in ROLLOUTS:
             self.write(f"tests/lab/maintenance/test_{test}.py", "")
@@ -371,6 +372,15 @@ def test_what_no_part_runs(checkout, file, table):
     status, output = checkout.run("test-all")
     assert status == 1
     assert table in output and "forgotten" in output
+    assert checkout.begun() == ["venv"]
+
+
+def test_a_scenario_whose_verify_runs_no_test(checkout):
+    """dev/molecule refuses it, too, but only when all of its runs are over."""
+    checkout.write("molecule/heal/verify.yml", "")
+    status, output = checkout.run("test-all")
+    assert status == 1
+    assert "molecule/*/verify.yml runs no test of tests/lab: heal" in output
     assert checkout.begun() == ["venv"]
 
 
