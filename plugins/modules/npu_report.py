@@ -209,7 +209,7 @@ report:
       description: Seconds between C(started) and C(ended).
       type: int
     halted:
-      description: As RV(halted).
+      description: As RV(halted), V(none) if that halt does not concern O(reason).
       type: dict
     go_on:
       description: The command that continues the run, V(none) if nothing is left to do.

@@ -246,7 +246,8 @@ def document(
         "started": started,
         "ended": ended,
         "seconds": seconds_between(started, ended) if started and ended else 0,
-        "halted": halted,
+        # An upgrade that failed is no reason to call the rollback halted that mended it.
+        "halted": halted if maintenance_halt.binds(halted, reason) else None,
         "go_on": _go_on(nodes, reason, halted),
         "approve": _approve(nodes),
         "nodes": nodes,

@@ -297,6 +297,14 @@ def test_the_run_in_a_word(case, state):
     assert ("No node was taken" in texts(root)) == (case == "nothing due")
 
 
+@pytest.mark.parametrize("reason", ["rollback", "recovery"])
+def test_a_halt_of_upgrades_is_no_halt_of_what_it_recommends(reason):
+    report = reports.document(reports.rows(reports.DONE), halted=reports.halted()["halted"], reason=reason)
+    root = page(report)
+    assert texts(root.find("body/header/h1")).endswith("Done") and not classed(root, "banner")
+    assert (report["halted"], report["go_on"]) == (None, None)
+
+
 def test_counts():
     counts = [texts(entry) for entry in classed(page(reports.halted()), "counts")[0]]
     assert counts == ["1 rolled back", "1 halted", "1 deferred", "2 not begun", "1 upgraded", "1 up-to-date", "1 skipped"]
