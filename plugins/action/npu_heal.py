@@ -9,6 +9,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import screen
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import smoke_pod_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal.heal_settings import check_variables, plan
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import retry as kube_retry
@@ -26,8 +27,15 @@ class ActionModule(HostsAction):
 
     def act(self, params: dict[str, Any]) -> dict[str, Any]:
         check_variables(params["hosts"])
-        wrong = hook_files.problems(valid_settings.settings("npu_upgrade", params["settings"]), hook_files.OF_A_RECOVERY)
-        if wrong:
-            raise NpuError("Nothing was done: %s." % "; ".join(wrong))
+        given = valid_settings.settings("npu_upgrade", params["settings"])
+        _refuse(hook_files.problems(given, hook_files.OF_A_RECOVERY))
         cluster = kube_retry.RetryingCluster.of(kube_client.connect(params), screen.warn)
-        return plan(params, cluster.list("/api/v1/nodes"), cluster.clock.now()).result()
+        made = plan(params, cluster.list("/api/v1/nodes"), cluster.clock.now())
+        if made.due:
+            _refuse(smoke_pod_dry_run.problems(cluster, given["smoke_pod"], made.due[0].name))
+        return made.result()
+
+
+def _refuse(wrong: list[str]) -> None:
+    if wrong:
+        raise NpuError("Nothing was done: %s." % "; ".join(wrong))

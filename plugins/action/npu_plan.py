@@ -15,7 +15,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action import scree
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.cluster import NAMESPACE
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action.host_list import HOSTS, HostsAction
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts
-from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._drain import eviction_dry_run, smoke_pod_dry_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import image_white_list
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import permissions as kube_permissions
@@ -88,6 +88,8 @@ class ActionModule(HostsAction):
             plan.cluster_notes += workload_parking.notes(found, plan.park)
         plan.cluster_notes += rollout_forks.notes(plan, context.CLIARGS.get("forks") or constants.DEFAULT_FORKS)
         plan.cluster_reasons += kube_permissions.told(missing) + hook_files.problems(given)
+        if plan.ordered:
+            plan.cluster_reasons += smoke_pod_dry_run.problems(cluster, given["smoke_pod"], plan.ordered[0].node_name)
         if alerts:
             notes, reasons = alerts.in_plan()
             plan.cluster_notes += notes

@@ -15,7 +15,8 @@ description:
   - Reads the nodes of the cluster and evaluates those whose driver no longer responds (annotation C(npuops.ascend/wedged), which
     the node agent sets), those whose recovery started and did not end, and those that a recovery left cordoned and that
     respond again.
-  - Changes nothing. The recovery itself is M(npuops.ascend.npu_maintenance) with
+  - Changes nothing. The smoke pod of O(settings) is tried with C(dryRun=All) only; if it cannot be created, this module fails. The
+    recovery itself is M(npuops.ascend.npu_maintenance) with
     O(npuops.ascend.npu_maintenance#module:reason=recovery).
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:

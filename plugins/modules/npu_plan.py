@@ -14,7 +14,7 @@ author:
 description:
   - Evaluates all hosts in one call, from their facts (M(npuops.ascend.npu_facts) with O(npuops.ascend.npu_facts#module:upgrade),
     M(npuops.ascend.npu_validate)), one look at the cluster, and the registry.
-  - Changes nothing. Evictions are tried with C(dryRun=All) only.
+  - Changes nothing. Evictions, and the smoke pod of O(settings), are tried with C(dryRun=All) only.
   - Runs inside Ansible on the controller, whatever host the task is for.
 extends_documentation_fragment:
   - kubernetes.core.k8s_auth_options

@@ -25,6 +25,7 @@ POLL = 1.0  # seconds
 # What takes its time, pause by pause: after each step, its user pauses for POLL seconds.
 Steps = Generator[None, None, None]
 _Why = Generator[None, None, "str | None"]
+_REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 _CORDON = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists", "effect": "NoSchedule"}
 
 
@@ -55,16 +56,17 @@ def for_node(pod: Object, node: str, number: int = 0, variables: Sequence[Object
     metadata, spec = pod["metadata"], pod["spec"]
     key = hashlib.sha256(node.encode()).hexdigest()[:8]
     metadata["name"] = "%s-%s%s" % (metadata["name"][:200], key, "-%d" % number if number else "")
-    metadata.setdefault("labels", {})[LABEL] = key
+    # What a manifest names without a value is null.
+    metadata["labels"] = {**(metadata.get("labels") or {}), LABEL: key}
     spec["restartPolicy"] = "Never"
     spec["tolerations"] = list(spec.get("tolerations") or []) + [_CORDON, acceptance_gate.TOLERATION]
     here = {"key": "metadata.name", "operator": "In", "values": [node]}
-    affinity = spec.setdefault("affinity", {}).setdefault("nodeAffinity", {})
-    required = affinity.setdefault("requiredDuringSchedulingIgnoredDuringExecution", {})
+    affinity = spec.get("affinity") or {}
+    of_node = affinity.get("nodeAffinity") or {}
+    required = of_node.get(_REQUIRED) or {}
     # The terms are alternatives: each of them has to name the node.
-    required["nodeSelectorTerms"] = [
-        dict(term, matchFields=list(term.get("matchFields") or []) + [here]) for term in required.get("nodeSelectorTerms") or [{}]
-    ]
+    terms = [dict(term, matchFields=[*(term.get("matchFields") or []), here]) for term in required.get("nodeSelectorTerms") or [{}]]
+    spec["affinity"] = {**affinity, "nodeAffinity": {**of_node, _REQUIRED: {**required, "nodeSelectorTerms": terms}}}
     ours = {variable["name"] for variable in variables}
     for container in [*(spec.get("initContainers") or []), *(spec.get("containers") or [])] if ours else []:
         others = [entry for entry in container.get("env") or [] if entry.get("name") not in ours]

@@ -60,14 +60,15 @@ _NODE_INFO = "/api/v1/namespaces/%s/configmaps/%s%%s" % (mindcluster_stack.DL_NA
 
 class Leaving:
     """One host that is to leave. ``host``: as the npu_hosts filter makes it; ``node``: its Node object or None;
-    ``pods``: those on it that use NPUs; ``unknown``: those that may, each with the reason; ``adopted_from``: labels of the
-    DaemonSets of others that keep off it.
+    ``by_boot_id``: names of the nodes; ``pods``: those on it that use NPUs; ``unknown``: those that may, each with the reason;
+    ``adopted_from``: labels of the DaemonSets of others that keep off it.
     """
 
     def __init__(
         self,
         host: AskedHost,
         nodes: Mapping[str, Object],
+        by_boot_id: Mapping[str | None, str],
         pods: Mapping[str | None, list[str]],
         unknown: Mapping[str | None, list[str]],
         adopted_from: Mapping[str, list[str]],
@@ -79,6 +80,7 @@ class Leaving:
         self.unknown = unknown.get(self.node_name, [])
         self.adopted_from = adopted_from.get(self.node_name, [])
         self.facts: Facts = host.get("facts") or Facts()
+        self.same_machine = by_boot_id.get(self.facts.get("boot_id") or "")
         self.error = host.get("error")
         self.unreachable = host.get("unreachable")
 
@@ -86,10 +88,16 @@ class Leaving:
         """Why it must not be touched, as sentences; ``force``: pods, a maintenance and an adoption do not count."""
         if self.error:
             return ["%s%s" % ("not reachable: " if self.unreachable else "", " ".join(str(self.error).split()))]
+        there = None if self.node is None else kube_client.boot_id(self.node)
+        if self.same_machine not in (None, self.node_name) and self.facts.get("boot_id") != there:
+            # Whatever becomes of its own node: the pods of that one would lose their driver.
+            return [
+                "this machine is the node %s, not %s. Correct ansible_host, or set npu_node_name: %s"
+                % (self.same_machine, self.node_name, self.same_machine)
+            ]
         if self.node is None:
             return []
         reasons = []
-        there = kube_client.boot_id(self.node)
         if kube_client.node_ready(self.node)[0] and self.facts.get("boot_id") not in (None, there):
             reasons.append(
                 "the host is not the node %s: its boot ID is %s, the node reports %s. %s"
@@ -194,7 +202,8 @@ def leaving(
     hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why that is unknown; ``adopted_from``: by node, as
     _adopt.way_back tells them."""
     users, maybe = npu_users_by_node.by_node(pods, by_claim, unknown)
-    return [Leaving(host, nodes, users, maybe, adopted_from or {}) for host in hosts]
+    by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
+    return [Leaving(host, nodes, by_boot_id, users, maybe, adopted_from or {}) for host in hosts]
 
 
 def refusal(departures: Sequence[Leaving], force: bool) -> str | None:

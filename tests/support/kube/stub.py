@@ -169,7 +169,8 @@ class ApiServer:
         if path.endswith("/selfsubjectrulesreviews"):
             return 201, {"status": self.rules(body["spec"]["namespace"])}
         if method == "POST":
-            self.put(path, body)
+            if not query.get("dryRun"):
+                self.put(path, body)
             return 201, body
         if path in self.objects:
             found = _selected(self.objects[path].values(), query.get("labelSelector"))

@@ -43,6 +43,12 @@ def test_it_reads_the_nodes_and_nothing_else(wedged):
     assert {method for method, _path in wedged.requests} == {"GET"} and wedged.requests.count(("GET", NODES)) == 1
 
 
+def test_a_smoke_pod_that_cannot_be_created_keeps_the_node_from_its_reboot(wedged, tmp_path):
+    path = tmp_path / "smoke.yml"
+    with pytest.raises(NpuError, match="Nothing was done: npu_upgrade_smoke_pod cannot be read: .*smoke.yml"):
+        act(wedged, settings={"smoke_pod": str(path)}, heal_settings={"auto": True})
+
+
 def test_bounds_are_checked(wedged):
     with pytest.raises(NpuError, match="npu_heal_storm_percent is 300"):
         act(wedged, heal_settings={"storm_percent": 300})

@@ -120,6 +120,19 @@ def test_a_wrong_option_is_named_before_anything_is_asked(api, registry, options
     assert api.requests == []
 
 
+def test_a_smoke_pod_that_cannot_be_created_is_no_green_plan(api, registry, tmp_path):
+    """Otherwise, the first node would be rebooted, and go back to its old driver for it."""
+    path = tmp_path / "smoke.yml"
+    path.write_text(
+        "{apiVersion: v1, kind: Pod, metadata: {name: smoke, namespace: lab}, spec: {containers: [{name: a}]}}", encoding="utf-8"
+    )
+    pods = "/api/v1/namespaces/lab/pods"
+    assert run(api, registry, smoke_pod=str(path))["green"] and writes(api) == [("POST", pods)] and pods not in api.objects
+    api.faults["POST", pods] = (404, 'namespaces "lab" not found')
+    result = run(api, registry, smoke_pod=str(path))
+    assert not result["green"] and 'namespaces "lab" not found' in result["problem"]
+
+
 @pytest.mark.parametrize(("on_blocked", "refused"), [(None, False), ("refuse", True), ("defer", False)])
 def test_blocked_by_pods(api, registry, on_blocked, refused):
     api.put(PODS, pod("web-1"))

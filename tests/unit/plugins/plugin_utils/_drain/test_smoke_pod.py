@@ -12,6 +12,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client 
 from support.fleet.fake_fleet import Clock
 
 PODS = "/api/v1/namespaces/train/pods"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 MANIFEST = """
 apiVersion: v1
 kind: Pod
@@ -166,18 +167,28 @@ def test_a_quota_that_never_rests(api, smoke):
 
 def test_on_that_node_only_and_in_spite_of_cordon_and_gate():
     term = {"matchExpressions": [{"key": "a", "operator": "Exists"}]}
-    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term, term]}}}
+    affinity = {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [term, term]}}}
     pod = smoke_pod.read(MANIFEST)
     pod["spec"].update(affinity=affinity, tolerations=[{"key": "x", "operator": "Exists"}], restartPolicy="Always")
     made = smoke_pod.for_node(pod, "npu-a")
     here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["npu-a"]}]}
-    required = made["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    required = made["spec"]["affinity"]["nodeAffinity"][REQUIRED]
     assert required["nodeSelectorTerms"] == [dict(term, **here)] * 2
     tolerated = [entry["key"] for entry in made["spec"]["tolerations"]]
     assert tolerated == ["x", "node.kubernetes.io/unschedulable", "npuops.ascend/not-accepted"]
     assert made["spec"]["restartPolicy"] == "Never"
     assert made["metadata"]["name"] != smoke_pod.for_node(pod, "npu-b")["metadata"]["name"]
     assert pod["metadata"]["name"] == "smoke" and len(pod["spec"]["tolerations"]) == 1
+
+
+@pytest.mark.parametrize("field", ["affinity:", "affinity: {nodeAffinity: }", "affinity: {nodeAffinity: {%s: }}" % REQUIRED])
+def test_what_has_no_value_is_as_if_it_were_not_there(field):
+    made = smoke_pod.for_node(
+        smoke_pod.read(MANIFEST.replace("namespace: train", "namespace: train, labels: ") + "  %s\n" % field), "npu-a"
+    )
+    here = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["npu-a"]}]}
+    assert made["spec"]["affinity"] == {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [here]}}}
+    assert list(made["metadata"]["labels"]) == [smoke_pod.LABEL]
 
 
 @pytest.mark.parametrize("text", ["", "kind: Deployment\napiVersion: apps/v1\nmetadata: {name: x}", MANIFEST + "---" + MANIFEST])

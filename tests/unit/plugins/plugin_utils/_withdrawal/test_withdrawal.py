@@ -131,6 +131,19 @@ def test_a_host_that_is_not_its_node_is_refused_even_with_force():
     assert "is not the node a" in refused([host("a", "b-2")], [npu_node("a")], force=True)
 
 
+@pytest.mark.parametrize("own", [[], [npu_node("a", "b-1", ready=False)]], ids=["no node", "not Ready"])
+@pytest.mark.parametrize("force", [False, True])
+def test_a_host_that_is_another_node_is_refused_even_with_force(own, force):
+    """With a wrong npu_node_name, the pods of that node would lose their driver."""
+    wanted = "a: this machine is the node b, not a. Correct ansible_host, or set npu_node_name: b"
+    assert wanted in refused([host("a", boot_id="b-2")], [*own, npu_node("b", "b-2")], force=force)
+
+
+def test_a_stale_node_of_the_same_boot_does_not_count():
+    """Of a kubelet that got another name: it reports the same boot ID until it is deleted."""
+    assert refused([host("a")], [npu_node("old", ready=False), npu_node("a"), npu_node("zz", ready=False)]) is None
+
+
 def test_a_maintenance_is_not_disturbed():
     under = npu_node("a", annotations={"npuops.ascend/maintenance": "{}"})
     assert "the node a is in maintenance; wait until that ends" in refused([host("a")], [under])
