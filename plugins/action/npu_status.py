@@ -42,7 +42,12 @@ class ActionModule(HostsAction):
         rows, storm = look()
         while time.monotonic() < deadline and report_status.may_get_better(rows):
             time.sleep(1)
-            rows, storm = look()
+            try:
+                rows, storm = look()
+            except (kube_client.Unreachable, kube_client.TooManyRequests):
+                # The next look may be answered. Nodes that may get better are not healthy yet, so nothing is called so by mistake.
+                if time.monotonic() >= deadline:
+                    raise
         rollouts, told = rollout_view.read(cluster, params["namespace"], cluster.clock.now())
         halted, unknown = _halt(cluster, params["namespace"])
         fleet = fleet_metrics.Fleet(rows, storm, halted, unknown is None, rollouts)

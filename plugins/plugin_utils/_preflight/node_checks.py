@@ -22,6 +22,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import v
 
 # KubeletFineGrainedAuthz: there from 1.32 on, in effect by default from 1.33 on.
 _KUBELET_PODS = (1, 33)
+# A tenth of a second for each with the names of 1,000 nodes. Where more are absent, it is another cluster.
+_MOST_SIMILAR = 20
 
 
 def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> None:
@@ -32,6 +34,8 @@ def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> Non
     by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
     twins = node_identity.twins(nodes)
     same = node_identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
+    absent = [name for name in by_node if name not in nodes][:_MOST_SIMILAR]
+    similar = {name: next(iter(difflib.get_close_matches(name, nodes, 1)), None) for name in absent}
     for node_name, verdicts in by_node.items():
         for verdict in verdicts:
             told = (twins.get(node_name), same.get(verdict.name) if len(verdicts) == 1 else None)
@@ -39,20 +43,22 @@ def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> Non
             if len(verdicts) > 1:
                 others = ", ".join(other.name for other in verdicts if other is not verdict)
                 verdict.reasons.append("shares the node name %s with %s; see npu_node_name" % (node_name, others))
-            _check_node(verdict, nodes, by_boot_id)
+            _check_node(verdict, nodes, by_boot_id, similar.get(node_name))
 
 
-def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: Mapping[str | None, str]) -> None:
+def _check_node(
+    verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: Mapping[str | None, str], similar: str | None
+) -> None:
+    """``similar``: name of a node that the host may be meant to have."""
     boot_id = verdict.facts.get("boot_id")
     same_machine = by_boot_id.get(boot_id)
     node = nodes.get(verdict.node_name)
     if node is None:
-        near = same_machine or next(iter(difflib.get_close_matches(verdict.node_name, nodes, 1)), None)
         hint = ""
         if same_machine:
             hint = ": this machine is the node %s, set npu_node_name: %s" % (same_machine, same_machine)
-        elif near:
-            hint = ": did you mean %s? See npu_node_name" % near
+        elif similar:
+            hint = ": did you mean %s? See npu_node_name" % similar
         verdict.reasons.append("the cluster has no node %s%s" % (verdict.node_name, hint))
         return
     if kube_client.boot_id(node) != boot_id:

@@ -58,9 +58,15 @@ def pause(
             withdrawal.wait_until_gone(cluster, namespace, names, timeout, 1.0, clock)
             # Who got an NPU at the last moment is there by now.
             _check_free(cluster, names, dra_drivers)
-    except NpuError:
+    except NpuError as exc:
         # Not what an earlier run paused: its host may be in the middle of the change.
-        resume(cluster, done)
+        try:
+            resume(cluster, done)
+        except NpuError as why:
+            raise NpuError(
+                "%s\nThese nodes may stay out of the NPU service until a run succeeds: %s. %s"
+                % (exc.message, ", ".join(done), why.message)
+            ) from None
         raise
     return ["take %s out of the NPU service" % name for name in done]
 

@@ -12,6 +12,7 @@ import types
 
 import pytest
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from ansible_collections.npuops.ascend.plugins.action import npu_status
 from ansible_collections.npuops.ascend.plugins.action.npu_status import ActionModule
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
@@ -22,6 +23,7 @@ from support.kube.field_owners import annotation_of
 from support.kube.stub import node
 
 APPROVE = "npu.openfuyao.com/approve-reboot"
+NODES = "/api/v1/nodes"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/npu-operator/leases"
 
 
@@ -43,6 +45,27 @@ def status(api, check_mode=False, **given):
 
 def lease(api, slots):
     api.put(LEASES, {"metadata": {"name": "npu-maintenance", "annotations": {"npuops.ascend/slots": slots}}})
+
+
+@pytest.mark.parametrize("fault", [(503, "the server is restarting"), (429, "too many requests")])
+def test_what_is_waited_for_is_looked_at_again_after_a_fault(api, monkeypatch, fault):
+    """The first look, which tells whether the address is right, is not repeated."""
+    api.faults["GET", NODES] = fault
+    with pytest.raises(NpuError, match=fault[1]):
+        status(api, wait_timeout=300)
+    del api.faults["GET", NODES]
+    pauses = []
+
+    def pause(_seconds):
+        pauses.append(1)
+        if len(pauses) < 3:
+            api.faults["GET", NODES] = fault
+        else:
+            api.faults.clear()
+
+    monkeypatch.setattr(npu_status.time, "sleep", pause)
+    monkeypatch.setattr(npu_status.report_status, "may_get_better", lambda _rows: len(pauses) < 3)
+    assert status(api, wait_timeout=300)["table"] and len(pauses) == 3
 
 
 def test_a_halt_is_told_with_the_way_out(api):

@@ -127,6 +127,20 @@ def test_what_an_earlier_run_paused_stays_so(api, cluster):
     assert api.objects[NODES]["a"]["metadata"]["annotations"][CHANGE] == "earlier"
 
 
+def test_a_node_that_cannot_be_given_back_does_not_hide_why_it_has_to_be(api, cluster):
+    def then():
+        api.objects[OURS].clear()
+        api.put(PODS, pod())
+        api.faults[("PATCH", NODES + "/a")] = WEBHOOK_DOWN
+
+    api.put(OURS, plugin())
+    with pytest.raises(NpuError, match="pods use its NPUs: team/train") as caught:
+        pause(cluster, "a", "b", clock=Clock(then))
+    assert "may stay out of the NPU service until a run succeeds: a, b. " in caught.value.message
+    assert "guard.example.com" in caught.value.message
+    assert (of(api), of(api, "b")) == (("paused", True), ("enabled", False))
+
+
 @pytest.mark.parametrize(
     ("made", "told"),
     [
