@@ -59,6 +59,7 @@ class ActionModule(ClusterAction):
             theirs,
             params["force"],
             noded=found["noded"].installed,
+            dra_drivers=drivers,
             served=adopt_way_back.served(
                 mindcluster_foreign.device_plugins(daemonsets, params["namespace"]), withdrawal.kept_labels(departures)
             ),

@@ -130,14 +130,20 @@ class Leaving:
         return self.node is not None and kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(self.node)
 
     def patch(self) -> Object | None:
-        """The merge patch that takes what is ours from the Node, or None."""
+        """The merge patch that takes what is ours from the Node's metadata, or None."""
         if self.node is None:
             return None
         annotations = [key for key in kube_client.annotations(self.node) if key.startswith(_OURS)]
+        return _removal(self.node, our_labels(self.node), annotations)
+
+    def opening(self) -> Object | None:
+        """The merge patch that takes our gate and our cordon away, or None."""
+        if self.node is None:
+            return None
         spec = dict(acceptance_gate.opening(self.node))
         if maintenance_record.cordon_is_ours(self.node):
             spec["unschedulable"] = None
-        return _removal(self.node, our_labels(self.node), annotations, spec)
+        return _removal(self.node, (), (), spec)
 
     def plugins_patch(self) -> Object | None:
         """The same with what the device plugin wrote."""
@@ -251,23 +257,42 @@ def take_back(
     clock: Clock = _CLOCK,
     noded: bool = False,
     served: Collection[str] = (),
+    dra_drivers: Collection[str] = (),
 ) -> list[str]:
-    """Take labels, annotations, conditions, taints of chips and ConfigMaps away; returns phrases of what was (or would be) done.
-    ``device_plugin_labels``: what the device plugin wrote on the nodes goes, too. ``force``: a maintenance that has begun
-    meanwhile does not count. ``noded``: it is in the cluster. ``served``: nodes with the device plugin of another client, whose
-    ConfigMap stays.
+    """Take labels, annotations, conditions, taints, our cordons and ConfigMaps away; returns phrases of what was (or would be)
+    done. ``device_plugin_labels``: what the device plugin wrote on the nodes goes, too. ``force``: a maintenance that has begun and
+    pods that got NPUs meanwhile do not count. ``noded``: it is in the cluster. ``served``: nodes with the device plugin of another
+    client, whose ConfigMap stays. ``dra_drivers``: those whose ResourceClaims are NPUs.
 
-    A node that cannot be written keeps no other one. Raises NpuError with all that failed when everything else is done.
+    A node that cannot be written, or whose pods stay, keeps no other one. Raises NpuError with all that failed when everything else
+    is done.
     """
     each = AllOf()
     for one in departures:
         each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force, clock.now())
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
     names = [one.node_name for one in gone if one.node is not None]
-    if check_mode or each.do("the pods", wait_until_gone, cluster, namespace, names, timeout, 1.0, clock):
-        # Not sooner: device plugin and node agent would write it again.
-        each.do("the taints of chips", taints_removal.remove, cluster, names, check_mode)
+    stay: Collection[str] = ()
+
+    def wait() -> None:
+        nonlocal stay
+        try:
+            wait_until_gone(cluster, namespace, names, timeout, 1.0, clock)
+        except StillThere as exc:
+            stay = exc.nodes
+            raise
+
+    if check_mode or each.do("the pods", wait) or stay:
+        # Not sooner: device plugin and node agent would write it again, and a pod that waits would get a chip.
+        if not check_mode and not force:
+            for name in [name for name in names if name not in stay]:
+                if not each.do("the node %s" % name, _check_unused, cluster, name, dra_drivers):
+                    stay = {*stay, name}
+        each.do("the taints of chips", taints_removal.remove, cluster, [name for name in names if name not in stay], check_mode)
         for one in gone:
+            if one.node_name in stay:
+                continue
+            each.do("the node %s" % one.node_name, reopen, cluster, one, check_mode)
             each.do("the conditions of %s" % one.node_name, kube_agent_conditions.remove, cluster, one.node_name, check_mode)
             if one.node_name not in served:
                 each.do("the ConfigMap of %s" % one.node_name, _forget, cluster, _DEVICE_INFO % one.node_name, check_mode)
@@ -294,6 +319,20 @@ def withdraw(cluster: AnyCluster, one: Leaving, check_mode: bool = False, force:
     if one.node is not None and not check_mode and (force or not one.in_maintenance):
         one.node = node_conditions.write(cluster, one.node, now, ended=True) or one.node
     return _take(cluster, one, patch, check_mode)
+
+
+def _check_unused(cluster: AnyCluster, name: str, dra_drivers: Collection[str]) -> None:
+    """Raise NpuError if a pod got NPUs of the node after it was looked at, which it has for good."""
+    pods = npu_users_by_node.on_nodes(cluster, [name], dra_drivers).get(name)
+    if pods:
+        raise NpuError("pods use its NPUs by now: %s. Delete them or drain the node, then run again" % ", ".join(pods))
+
+
+def reopen(cluster: AnyCluster, one: Leaving, check_mode: bool = False) -> str | None:
+    """Take our gate and our cordon from a node that offers no chip any more; a phrase of what was (or would be) done, or None."""
+    if not check_mode and one.opening() is not None:
+        one.node = cluster.get("/api/v1/nodes/" + one.node_name)  # its labels have gone since
+    return _take(cluster, one, one.opening, check_mode)
 
 
 def _withdraw_plugins(cluster: AnyCluster, one: Leaving, check_mode: bool) -> str | None:
@@ -337,10 +376,18 @@ def _forget(cluster: AnyCluster, path: str, check_mode: bool) -> str | None:
     return "delete ConfigMap %s/%s" % (namespace, name)
 
 
+class StillThere(NpuError):
+    """Pods of our components did not end. ``nodes``: names of those they are on."""
+
+    def __init__(self, message: str, nodes: Collection[str]) -> None:
+        super().__init__(message)
+        self.nodes = nodes
+
+
 def wait_until_gone(
     cluster: AnyCluster, namespace: str, names: Collection[str], timeout: float, interval: float = 1.0, clock: Clock = _CLOCK
 ) -> None:
-    """Wait until no pod of our components is on the nodes ``names``; NpuError, naming the pods, after ``timeout`` seconds."""
+    """Wait until no pod of our components is on the nodes ``names``; StillThere, naming the pods, after ``timeout`` seconds."""
     deadline = clock.monotonic() + timeout
     while True:
         pods = [pod for pod in cluster.list("/api/v1/namespaces/%s/pods" % namespace) if _is_component(pod, namespace, names)]
@@ -348,9 +395,11 @@ def wait_until_gone(
             return
         if clock.monotonic() >= deadline:
             told = ", ".join("%s on %s" % (pod["metadata"]["name"], pod["spec"].get("nodeName")) for pod in pods)
-            raise NpuError(
-                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then run again"
-                % (timeout, told, namespace)
+            raise StillThere(
+                "These pods did not end within %d s: %s. See kubectl -n %s describe pod, then run again. Those of a kubelet that"
+                " does not run any more never end: kubectl -n %s delete pod --force --grace-period=0 <pod>"
+                % (timeout, told, namespace, namespace),
+                {pod["spec"]["nodeName"] for pod in pods},
             )
         clock.sleep(interval)
 

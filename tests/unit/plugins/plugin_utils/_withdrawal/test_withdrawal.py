@@ -10,6 +10,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.acceptance_ga
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._withdrawal import withdrawal
 
+from support.fleet.fake_fleet import Clock
 from support.kube.device_taints import RULES, rule
 from support.kube.field_owners import cordon_of
 from support.kube.stub import WEBHOOK_DOWN, node
@@ -69,8 +70,8 @@ def test_the_gate_of_a_node_that_was_never_accepted_goes(api, cluster):
     waiting = npu_node("a")
     waiting["spec"]["taints"] = [{"key": "mine", "effect": "NoExecute"}, {"key": TAINT, "value": "2", "effect": "NoSchedule"}]
     api.put(NODES, waiting)
-    done = withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0])
-    assert done.endswith("; remove the taint npuops.ascend/not-accepted from node a"), done
+    done = take_back(cluster, "a")
+    assert "remove the taint npuops.ascend/not-accepted from node a" in done
     assert api.objects[NODES]["a"]["spec"]["taints"] == [{"key": "mine", "effect": "NoExecute"}]
 
 
@@ -84,9 +85,9 @@ def test_the_cordon_of_a_maintenance_goes_and_others_stay(api, cluster, manager,
     left["metadata"]["managedFields"] = [cordon_of(manager)]
     left["metadata"]["labels"].update(labels)
     api.put(NODES, left)
-    done = withdrawal.withdraw(cluster, withdrawal.leaving([host("a")], cluster.nodes(), [])[0])
+    done = take_back(cluster, "a")
     assert bool(api.objects[NODES]["a"]["spec"].get("unschedulable")) is stays
-    assert ("; uncordon node a" in done) is not stays
+    assert ("uncordon node a" in done) is not stays
 
 
 def test_check_mode_writes_nothing(api, cluster):
@@ -177,6 +178,52 @@ def test_waits_for_the_components_pods_only_and_names_them(api, cluster):
     api.put(PODS, component("slow", "npu-exporter", "a"))
     with pytest.raises(NpuError, match="did not end within 0 s: slow on a"):
         withdrawal.wait_until_gone(cluster, "npu-operator", ["a"], 0, 0.01)
+
+
+def closed(name):
+    """A node behind the gate that a maintenance has left cordoned."""
+    made = npu_node(name, unschedulable=True, taints=[{"key": TAINT, "value": "2", "effect": "NoSchedule"}])
+    made["metadata"]["managedFields"].append(cordon_of("npuops.ascend-maintenance"))
+    return made
+
+
+def is_closed(api, name):
+    spec = api.objects[NODES][name]["spec"]
+    return bool(spec.get("unschedulable")), bool(spec.get("taints"))
+
+
+def test_a_node_stays_closed_until_it_offers_no_chip(api, cluster, monkeypatch):
+    """A pod that waits would get a chip, and lose its driver."""
+    api.put(NODES, closed("a"))
+    seen = []
+    monkeypatch.setattr(withdrawal, "wait_until_gone", lambda *_args: seen.append(is_closed(api, "a")))
+    take_back(cluster, "a")
+    assert seen == [(True, True)] and is_closed(api, "a") == (False, False)
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_pod_that_gets_a_chip_meanwhile_keeps_it(api, cluster, monkeypatch, force):
+    api.put(NODES, closed("a"), npu_node("b"))
+    late = pod("late", limits={"huawei.com/Ascend910": "1"})
+    monkeypatch.setattr(withdrawal, "wait_until_gone", lambda *_args: api.put("/api/v1/pods", late))
+    if force:
+        take_back(cluster, "a", "b", force=True)
+    else:
+        with pytest.raises(NpuError, match="the node a: pods use its NPUs by now: default/late. Delete them or drain"):
+            take_back(cluster, "a", "b")
+    assert is_closed(api, "a") == (not force, not force)
+    assert "npuops.ascend/components" not in api.objects[NODES]["b"]["metadata"]["labels"]
+
+
+def test_a_kubelet_that_does_not_run_keeps_no_other_node(api, cluster):
+    api.put(NODES, closed("a"), closed("b"))
+    api.put(PODS, component("stuck", "npu-exporter", "b"))
+    with pytest.raises(NpuError, match="stuck on b.* delete pod --force"):
+        take_back(cluster, "a", "b", clock=Clock())
+    assert (is_closed(api, "a"), is_closed(api, "b")) == ((False, False), (True, True))
+    del api.objects[PODS]["stuck"]
+    take_back(cluster, "a", "b")
+    assert is_closed(api, "b") == (False, False)
 
 
 @pytest.mark.parametrize("force", [False, True])
