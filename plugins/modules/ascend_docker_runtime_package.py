@@ -117,6 +117,14 @@ version:
   returned: success
   type: str
   sample: 26.1.0
+restored:
+  description: The file of containerd's configuration that was restored because containerd did not respond after the restart.
+  returned: failure, if a file was restored
+  type: str
+unrestored:
+  description: The file that still has the other default runtime, because it could not be restored.
+  returned: failure, if a file could not be restored
+  type: str
 would_change:
   description: Whether a run would change something.
   returned: success

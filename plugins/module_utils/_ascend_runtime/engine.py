@@ -81,8 +81,9 @@ class Install:
         return installation.damage(self.before)
 
     def would_change(self, restart=True):
-        """Whether ``apply`` would change anything; ``restart``: whether it may restart containerd."""
+        """As enable_cdi.Switch.would_change."""
         change = self._registration
+        change.check_restart(restart)
         return self.files_differ or change.edit is not None or (restart and change.restart_required)
 
     @property
@@ -140,10 +141,11 @@ class Install:
                 placing.put(place)
                 try:
                     yield
-                except BaseException:
+                except BaseException as exc:
                     if self.before:
                         placing.put(place)
-                    else:
+                    elif not getattr(exc, "details", {}).get("unrestored"):
+                        # Otherwise, containerd's configuration still names the program.
                         os.rename(installation.HOME, place)
                     raise
             except BaseException:
@@ -213,10 +215,11 @@ class Removal:
         return None
 
     def would_change(self, restart=True):
-        """Whether ``apply`` would change anything."""
+        """As enable_cdi.Switch.would_change."""
         change = self._registration
         if change is None:
             return False
+        change.check_restart(restart)
         return self._files_go or change.edit is not None or (restart and change.restart_required)
 
     @property

@@ -184,9 +184,13 @@ class Registration:
                 return value
         return None
 
-    def _change(self, reached, restart):
+    def check_restart(self, restart):
+        """Raise NpuError if containerd must be restarted, and that would affect running pods. ``restart``: whether it may be."""
         if restart and self.restart_required:
             containerd_runtime.check_restartable(self.daemon)
+
+    def _change(self, reached, restart):
+        self.check_restart(restart)
         if self.edit:
             config_files.write(self._backup(self.edit.path), self.edit.before, like=self.edit.path)
             config_files.write(self.edit.path, self.edit.after, like=self.edit.path, files=self._files)
@@ -204,18 +208,31 @@ class Registration:
         undo = self.edit or self._earlier()
         if undo is None:
             raise containerd_runtime.broken_before(self.daemon, said)
-        config_files.write(undo.path, undo.before, like=undo.path, files=self._files)
-        config_files.remove(self._backup(undo.path))
+        kept = self._restore(undo)
+        # Even if the file could not be restored, because the cause may have been temporary.
         try:
             containerd_runtime.restart(self.daemon, self._address, self.timeout)
-            outcome = "With that, it responds again"
+            outcome = "After another restart, it responds" if kept else "With that, it responds again"
         except NpuError as exc:
             outcome = "It still does not respond: %s" % exc.message
         raise NpuError(
-            "containerd does not work with another default runtime. The original %s was restored. %s. It reported:\n%s"
-            % (undo.path, outcome, said),
-            restored=undo.path,
+            "containerd does not work with another default runtime. %s. %s. It reported:\n%s"
+            % (kept or "The original %s was restored" % undo.path, outcome, said),
+            **{"unrestored" if kept else "restored": undo.path},
         )
+
+    def _restore(self, undo):
+        """Restore the original file; returns None, or why that failed and where its backup is."""
+        try:
+            config_files.write(undo.path, undo.before, like=undo.path, files=self._files)
+        except NpuError as exc:
+            return "%s still has the other default runtime, because the original could not be restored from %s: %s" % (
+                undo.path,
+                self._backup(undo.path),
+                exc.message,
+            )
+        config_files.remove(self._backup(undo.path))
+        return None
 
     def _earlier(self):
         """The edit of a run that was killed before the restart, or None."""

@@ -59,6 +59,9 @@ class Revert(enable_cdi.Switch):
         return "CDI was enabled in %s by npuops.ascend" % self.edit.path
 
     def would_change(self, restart=True):
+        """As enable_cdi.Switch.would_change."""
+        if restart and self.restart_required:
+            containerd_runtime.check_restartable(self.daemon)
         if self.restart_required and not self.edit:
             return restart
         return self.edit is not None or self.stale is not None

@@ -107,8 +107,15 @@ class Switch:
             )
 
     def would_change(self, restart=True):
-        """Whether ``apply`` would change anything; ``restart``: whether it may restart containerd."""
-        return self.edit is not None or (restart and self.restart_required)
+        """Whether ``apply`` would change anything; ``restart``: whether it may restart containerd.
+
+        Raises NpuError if it may, and a restart would affect running pods.
+        """
+        if not (self.edit is not None or (restart and self.restart_required)):
+            return False
+        if restart:
+            containerd_runtime.check_restartable(self.daemon)
+        return True
 
     def apply(self, restart=True):
         """Enable CDI. If containerd fails after the restart, undo the edit, and raise NpuError with containerd's messages."""

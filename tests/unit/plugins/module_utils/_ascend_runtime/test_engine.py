@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
     cdi_spec,
     containerd_config,
     containerd_runtime,
+    default_runtime,
 )
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime, cri
@@ -140,6 +141,15 @@ def test_a_containerd_that_does_not_come_back(host):
     with pytest.raises(NpuError, match="was restored. With that, it responds again"):
         host.install(host.package("26.1.0"))
     assert host.state() == before and host.running == ("runc", "")
+
+
+def test_the_program_stays_while_the_configuration_names_it(host, monkeypatch):
+    """Without it, containerd could not start a container."""
+    monkeypatch.setattr(default_runtime.Registration, "_restore", lambda _self, _undo: "the original could not be restored")
+    host.restart_fails = True
+    with pytest.raises(NpuError, match="could not be restored"):
+        host.install(host.package("26.1.0"))
+    assert installation.PROGRAM in host.config.read_text() and os.access(installation.PROGRAM, os.X_OK)
 
 
 def test_a_run_that_was_killed_before_containerd_was_told(host, monkeypatch):

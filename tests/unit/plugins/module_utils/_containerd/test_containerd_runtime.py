@@ -262,6 +262,7 @@ sed "s/@/$on/" %s/dump
 def test_edit_without_restart_then_again(tmp_path, host, monkeypatch):
     text = 'version = 2\n[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "x" # y\n'
     fake = Fake(tmp_path, host, monkeypatch, text)
+    systemctl(tmp_path, "exit 1")
     fake.config.chmod(0o640)
     switch = fake.switch()
     assert switch.examine() == "CDI is disabled in %s" % fake.config
@@ -355,18 +356,29 @@ def test_cdi_that_is_on_needs_no_file_that_can_be_followed(tmp_path, host, monke
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >>%(calls)s
 case $1 in
-show) echo KillMode=process ;;
+show) echo KillMode=%(mode)s ;;
 restart) %(restart)s ;;
 esac
 """
 
 
-def systemctl(tmp_path, restart):
-    """A systemctl whose restart is this; the file with what it was asked."""
+def systemctl(tmp_path, restart, mode="process"):
+    """A systemctl whose restart is this, and a unit with this KillMode; the file with what it was asked."""
     program = pathlib.Path(os.environ["PATH"].split(":")[0], "systemctl")
-    program.write_text(SYSTEMCTL % {"calls": tmp_path / "calls", "restart": restart})
+    program.write_text(SYSTEMCTL % {"calls": tmp_path / "calls", "restart": restart, "mode": mode})
     program.chmod(0o755)
     return tmp_path / "calls"
+
+
+def test_check_mode_tells_that_a_restart_would_stop_pods(tmp_path, host, monkeypatch):
+    """Before the driver is installed, and not when it is containerd's turn."""
+    fake = Fake(tmp_path, host, monkeypatch, "version = 2\n")
+    systemctl(tmp_path, "exit 1", mode="control-group")
+    switch = fake.switch()
+    assert switch.examine()
+    with pytest.raises(NpuError, match="KillMode=control-group: a restart would stop all pods"):
+        switch.would_change()
+    assert switch.would_change(restart=False)
 
 
 def test_an_undo_that_fails_says_so_and_restarts_all_the_same(tmp_path, host, monkeypatch):

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    config_files,
     containerd_config,
     containerd_runtime,
     default_runtime,
@@ -124,6 +125,36 @@ def test_a_containerd_that_does_not_come_back_gets_its_file_back(etc):
     with pytest.raises(NpuError, match="was restored. With that, it responds again"):
         change.apply()
     assert etc.config.read_text() == V2 and etc.running == RUNC and etc.restarts == 2
+
+
+def unwritable_from_now_on(monkeypatch, path):
+    usual = config_files.write
+
+    def write(place, *arguments, **options):
+        if place == str(path):
+            raise NpuError("%s cannot be written: No space left on device" % place)
+        usual(place, *arguments, **options)
+
+    monkeypatch.setattr(config_files, "write", write)
+
+
+def test_a_file_that_cannot_be_restored_is_told_with_its_backup_and_containerd_restarted_all_the_same(etc, monkeypatch):
+    etc.config.write_text(V2)
+
+    def fails(text):
+        if etc.restarts == 1:
+            unwritable_from_now_on(monkeypatch, etc.config)
+        return "ascend" in text
+
+    etc.fails = fails
+    change = etc.change()
+    change.examine()
+    with pytest.raises(NpuError) as caught:
+        change.apply()
+    told = "%s still has the other default runtime, because the original could not be restored from %s: " % (etc.config, etc.backup)
+    assert told in caught.value.message and "No space left" in caught.value.message and "It reported:" in caught.value.message
+    assert caught.value.details == {"unrestored": str(etc.config)}
+    assert etc.restarts == 2 and etc.backup.read_text() == V2
 
 
 def test_a_containerd_that_uses_another_runtime_gets_its_file_back(etc):
