@@ -15,10 +15,10 @@ import os
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import ascend_dmi, image_traces
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_spec, containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._host import command as host_command
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions, transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_untrusted, remove_file
 from ansible_collections.npuops.ascend.plugins.module_utils._image.ctr import explain
@@ -52,11 +52,11 @@ class ToolboxImage:
 
     def find(self):
         """What to pull on this host, as NAME@DIGEST, after all checks that need no pull. Raises NpuError."""
-        image_traces.access(self._fs)
+        containerd = image_traces.access(self._fs)
         reference = parse_reference(mirrored(self._image, self._mirror))
         client = self._client(reference)
         found, manifest = client.image(reference.repository, reference.digest or reference.tag, os.uname().machine)
-        _check_space(sum(layer["size"] for layer in manifest["layers"]), self._fs)
+        _check_space(sum(layer["size"] for layer in manifest["layers"]), containerd.address, self._fs)
         return "%s@%s" % (reference.name, found.digest)
 
     def pull(self, name):
@@ -128,12 +128,10 @@ def _mount(source, target):
     return stream.getvalue()[: -len("\r\n")]
 
 
-def _check_space(size, fs):
+def _check_space(size, address, fs):
     """Raise NpuError if containerd's disk has no space for an image with layers of ``size`` bytes."""
     needed = size * _SPACE_FACTOR
-    for directory in distributions.STORAGE:
-        if not os.path.isdir(fs + directory):
-            continue
+    for directory in containerd_runtime.image_places(address, fs):
         free = host_mounts.free_bytes(fs + directory)
         if free < needed:
             raise NpuError(

@@ -39,6 +39,8 @@ FILES = (
     HOME + "/bin/npu-driver-select",
     HOME + "/bin/npu-vnpu",
     HOME + "/maintenance",
+    # Of a trial that failed, it would speak for one of the next installation, whose generations begin with 1 again.
+    HOME + "/trial",
     HOME + "/acceptance",
     HOME + "/acceptance.log",
     HOME + "/acceptance-history",

@@ -247,6 +247,11 @@ class Dump:
         return toml_edit.unquote(self.values.get(("state",), "")) or None
 
     @property
+    def root(self):
+        """The directory of what containerd keeps across boots, such as images, or None."""
+        return toml_edit.unquote(self.values.get(("root",), "")) or None
+
+    @property
     def cri_disabled(self):
         """The CRI plugin is disabled by disabled_plugins (as in Docker's packages)."""
         return disables_cri(self.values)

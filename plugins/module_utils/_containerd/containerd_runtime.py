@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import tempfile
@@ -32,11 +33,11 @@ class Daemon:
 
     ``pid``: ID of its main process, None if it does not run. ``binary``: its program. ``config``: its configuration file;
     ``explicit``: whether that is on its command line. ``address``: its socket, None for the one in the configuration. ``unit``: its
-    systemd unit, or None. ``kind``: name of its _host.distributions.Distribution. ``state``: the directory of that name on its
-    command line, None for the one in the configuration.
+    systemd unit, or None. ``kind``: name of its _host.distributions.Distribution. ``state`` and ``root``: the directories of
+    that name on its command line, None for those in the configuration.
     """
 
-    def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd", state=None):
+    def __init__(self, pid, binary, config, explicit, address, unit, kind="containerd", state=None, root=None):
         self.pid = pid
         self.binary = binary
         self.config = config
@@ -45,6 +46,7 @@ class Daemon:
         self.unit = unit
         self.kind = kind
         self.state = state
+        self.root = root
 
     def dump(self, config=None):
         """The containerd_config.Dump of the file ``config``, by default the daemon's; raises NpuError with its errors."""
@@ -129,6 +131,18 @@ def find(fs="", runtime=None):
     return daemon
 
 
+def image_places(address=None, fs=""):
+    """The directories where the containerd at the socket ``address`` keeps images: its root, and where that is not known, those of
+    all distributions that exist."""
+    with contextlib.suppress(NpuError, OSError):
+        process = host_process.containerd(address or DEFAULT_ADDRESS, fs)
+        daemon = _of(process, {"name": None}, fs) if process else None
+        root = daemon.root or (None if host_process.unsafe(daemon.binary) else daemon.dump().root) if daemon else None
+        if root and os.path.isdir(fs + root):
+            return [root]
+    return [place for place in host_distributions.STORAGE if os.path.isdir(fs + place)]
+
+
 def _of(process, runtime, fs):
     """The Daemon of the Process ``process``."""
     config = host_process.option(process.argv, "config", "c")
@@ -141,6 +155,7 @@ def _of(process, runtime, fs):
         _unit(process.cgroup),
         runtime["name"] if host_distributions.named(runtime["name"]) else "containerd",
         host_process.option(process.argv, "state"),
+        host_process.option(process.argv, "root"),
     )
 
 
@@ -160,6 +175,7 @@ def _installed(fs):
         host_process.option(argv, "address", "a"),
         DEFAULT_UNIT,
         state=host_process.option(argv, "state"),
+        root=host_process.option(argv, "root"),
     )
 
 

@@ -14,10 +14,10 @@ import shutil
 import stat
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import kernel_modules, pci, symvers
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import containerd_runtime
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import releases
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import tree as driver_tree
 from ansible_collections.npuops.ascend.plugins.module_utils._firmware import firmware
-from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError, printable
 from ansible_collections.npuops.ascend.plugins.module_utils._image import ctr as image_ctr
@@ -219,7 +219,7 @@ class Stager(ReleaseStager):
                 kernel=self.kernel,
                 kernels=[built_for],
             )
-        check_place(self.layout.root, self.size)
+        check_place(self.layout.root, self.size, self._containerd().address)
 
     def _may_have_same_kabi(self, built_for):
         """Whether only the modules of an image for the kernel ``built_for`` can tell whether this host's kernel loads them.
@@ -307,16 +307,16 @@ def firmware_entry(package, path):
     }
 
 
-def check_place(root, size):
-    """Raise NpuError unless programs can run below ``root`` and there is space for an image of ``size`` bytes."""
+def check_place(root, size, address=None):
+    """Raise NpuError unless programs can run below ``root`` and there is space for an image of ``size`` bytes, there and where the
+    containerd at the socket ``address`` keeps it."""
     for why in host_mounts.unfit_for_driver(root):
         raise NpuError(why)
     place = host_mounts.nearest(os.path.realpath(root))
     needed = space_needed(size)
     places = {os.stat(place).st_dev: (root, place)}
-    for directory in host_distributions.STORAGE:
-        if os.path.isdir(directory):
-            places.setdefault(os.stat(directory).st_dev, (directory, directory))
+    for directory in containerd_runtime.image_places(address):
+        places.setdefault(os.stat(directory).st_dev, (directory, directory))
     for name, directory in places.values():
         free = host_mounts.free_bytes(directory)
         if free < needed:

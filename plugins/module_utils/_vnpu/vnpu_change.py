@@ -53,7 +53,13 @@ class Layout:
         """
         if not self.managed and not numbers(self.fs, "vdavinci"):
             return vnpu_plan.Plan([], [], [], [])
-        chips = self.chips()
+        try:
+            chips = self.chips()
+        except NpuError:
+            # In the mode of virtual machines, npu-smi does not list virtual NPUs.
+            if self.managed:
+                self._check_mode()
+            raise
         found = [entry for chip in chips.values() for entry in chip.found]
         family = self.family.name if self.family else ""
         plan = vnpu_plan.plan(self.wanted, family, self.record, [entry.vnpu for entry in found])

@@ -45,6 +45,8 @@ if words[0] == "info":
     if kind == "template-info":
         rows = ["|%-10s %d 3 %d 0 0 0 |\\n|   0 0 0 |\\n%s" % ((name,) + parts + (BAR,)) for name, parts in CORES.items()]
         end("\\n".join([BAR, "|NPU instance template info is:|", "|=====|"] + rows))
+    if state["mode"] != "docker":
+        end("The vnpu is not in docker mode, does not support querying info-vnpu.")
     rows = ["|  %d  |  0  |  000000000000  |  %d  |  %s  |\\n%s" % (v["id"], v["id"] in state["used"], v["template"], BAR) for v in mine]
     end("\\n".join([BAR, "| AICORE Memory AICPU VPC VENC VDEC JPEGD JPEGE PNGD |", "|====|",
         "| %d/8 24/24 %d/7 12/12 3/3 12/12 16/16 8/8 NA/NA |" % tuple(left), BAR,

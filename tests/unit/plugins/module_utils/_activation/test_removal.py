@@ -54,6 +54,7 @@ def test_all_of_an_installation_goes_and_the_loaded_driver_is_told(npu_host):
     name = npu_host.release("a")
     install(npu_host, name)
     npu_host.write("var/lib/npuops/device-plugins/x.sock", "")
+    npu_host.write("var/lib/npuops/trial", "{}")
     npu_host.forget_calls()
     made, _reasons = removal(npu_host)
     made.apply()

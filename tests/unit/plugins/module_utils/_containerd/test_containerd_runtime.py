@@ -85,6 +85,17 @@ def test_the_usual_one(host):
     )
 
 
+@pytest.mark.parametrize("argv", [(), ("--root", "/data/command-line")])
+def test_images_are_where_containerd_keeps_them(host, argv):
+    """Packages create /var/lib/containerd, also where the configuration names another directory, on a larger disk."""
+    for name in ("var/lib/containerd", "data/containerd", "data/command-line"):
+        (host.root / name).mkdir(parents=True)
+    assert containerd_runtime.image_places(fs=str(host.root)) == ["/var/lib/containerd"]
+    host.program("/usr/bin/containerd", "echo 'version = 2'; echo 'root = \"/data/containerd\"'\n")
+    host.process(host.socket("/run/containerd/containerd.sock"), "containerd", "/usr/bin/containerd", *argv)
+    assert containerd_runtime.image_places(fs=str(host.root)) == [argv[1] if argv else "/data/containerd"]
+
+
 def test_given_on_the_command_line(host):
     host.process(20, "kubelet", "/usr/bin/kubelet", "--container-runtime-endpoint=unix:///run/x/y.sock")
     host.process(30, "containerd", "/opt/containerd", "--config=/etc/other.toml", "-a", "/run/z.sock")
