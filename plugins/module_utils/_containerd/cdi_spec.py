@@ -17,7 +17,6 @@ import os
 import re
 
 from ansible_collections.npuops.ascend.plugins.module_utils._chips import device_nodes, pci
-from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text, remove_file, write_atomic
 
@@ -155,11 +154,6 @@ def hook_reason(script, fs=""):
         raise NpuError(
             "This host has no %s, which the hook for the driver's libraries runs. Install it, or set npu_runtime_library_path: env"
             % " and no ".join(missing)
-        )
-    if "noexec" in host_mounts.options(path):
-        raise NpuError(
-            "%s is on a file system mounted noexec, so the hook for the driver's libraries cannot run. Remount it with exec, or set"
-            " npu_runtime_library_path: env" % HOOK
         )
     if not os.path.lexists(path):
         return "%s does not exist" % HOOK

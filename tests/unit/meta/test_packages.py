@@ -11,6 +11,7 @@ import graphlib
 import sys
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.plugin_utils._agent_image import program
 
 from support.paths import CHECKOUT
 
@@ -94,6 +95,12 @@ def test_every_file_is_in_a_package():
     assert [name for name in LIBRARY if len(name.split("/")) != 3] == []
     for name in LIBRARY:
         assert (PLUGINS / name).with_name("__init__.py").read_bytes() == b""
+
+
+def test_the_node_agent_has_all_that_its_part_of_the_library_imports():
+    """A file that is missing in its image ends the agent of each node at once."""
+    there = {name[len("plugins/") : -len(".py")] for name in program.LIBRARY}
+    assert needed(there) <= there
 
 
 @pytest.mark.parametrize("name", LIBRARY)

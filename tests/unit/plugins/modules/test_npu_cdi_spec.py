@@ -1,0 +1,17 @@
+# Copyright (c) 2026, npuops.ascend maintainers
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.modules import npu_cdi_spec
+
+
+def test_a_hook_that_could_not_run_is_refused(monkeypatch):
+    """Otherwise, no container with a chip starts, and validate advises to run install again."""
+    npu_cdi_spec.check_hook_place()
+    monkeypatch.setattr(npu_cdi_spec.host_mounts, "options", lambda _path: {"noexec"})
+    with pytest.raises(NpuError, match="npu-cdi-hook is on a file system mounted noexec.* npu_runtime_library_path: env"):
+        npu_cdi_spec.check_hook_place()
