@@ -141,10 +141,15 @@ import os
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._ascend_runtime import installation
-from ansible_collections.npuops.ascend.plugins.module_utils._containerd import cdi_mounts, cdi_spec, containerd_runtime, enable_cdi
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import (
+    cdi_mounts,
+    cdi_spec,
+    containerd_runtime,
+    enable_cdi,
+    hook_place,
+)
 from ansible_collections.npuops.ascend.plugins.module_utils._driver import loaded_driver
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
-from ansible_collections.npuops.ascend.plugins.module_utils._host import mounts as host_mounts
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.module_utils._host.files import read_text
 from ansible_collections.npuops.ascend.plugins.module_utils._kubelet import kubelet_runtime
@@ -189,7 +194,7 @@ def run(module):
                 "npu_runtime_library_path is hook, but %s does not exist: run npuops.ascend.install, which passes its content as"
                 " the option hook_script of this module" % cdi_spec.HOOK
             )
-        check_hook_place()
+        hook_place.check()
     runtime = {}
     if params["check_runtime"]:
         runtime = check_runtime(params["restart"]) if wanted else {"would_change": False, "control_plane": False}
@@ -235,15 +240,6 @@ def run(module):
         },
         **runtime,
     )
-
-
-def check_hook_place():
-    """Raise NpuError if the hook could not run: no container with a chip would start."""
-    if "noexec" in host_mounts.options(cdi_spec.HOOK):
-        raise NpuError(
-            "%s is on a file system mounted noexec, so the hook for the driver's libraries cannot run. Remount it with exec, or set"
-            " npu_runtime_library_path: env" % cdi_spec.HOOK
-        )
 
 
 def check_runtime(restart):

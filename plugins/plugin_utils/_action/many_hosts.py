@@ -7,7 +7,8 @@ Ansible runs a task in a process for each host, and with ssh that process is nin
 
 How to reach a host remains Ansible's own decision: `_Way` is its TaskExecutor, of which only the two methods run that make a
 connection, with its options and its become plugin, from the variables of a host. They are not public, and alike in ansible-core
-2.18 to 2.21, nor is what collects the warnings of a task; tests/unit/ansible/test_many_hosts.py runs with each of them.
+2.18 to 2.21, nor is what collects the warnings of a task and who looks at values; tests/unit/ansible/test_many_hosts.py runs with
+each of them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._action.lanes import
 
 try:
     from ansible._internal._display_utils import DeferredWarningContext
+    from ansible._internal._templating._access import AnsibleAccessContext
 except ImportError:  # ansible-core 2.18
-    DeferredWarningContext = None
+    DeferredWarningContext = AnsibleAccessContext = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -107,6 +109,8 @@ def _answer(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str
     """The result, with the warnings of this host: that of the task is for all hosts, and ansible-core 2.21 moves all there."""
     if DeferredWarningContext is None:
         return _result(action, call, secrets)
+    # What evaluates a template puts itself on a stack, and finds another thread's on it if it is that of the task.
+    AnsibleAccessContext._contextvar.set(AnsibleAccessContext())  # noqa: SLF001
     with DeferredWarningContext(variables={}) as context:
         answer = _result(action, call, secrets)
     own = answer.get("warnings")

@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._containerd import hook_place
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
-from ansible_collections.npuops.ascend.plugins.modules import npu_cdi_spec
 
 
-def test_a_hook_that_could_not_run_is_refused(monkeypatch):
+def test_a_hook_that_could_not_run_is_refused(tmp_path, monkeypatch):
     """Otherwise, no container with a chip starts, and validate advises to run install again."""
-    npu_cdi_spec.check_hook_place()
-    monkeypatch.setattr(npu_cdi_spec.host_mounts, "options", lambda _path: {"noexec"})
+    monkeypatch.setattr(hook_place.mounts, "options", lambda path: {"noexec"} if path.startswith(str(tmp_path)) else set())
+    hook_place.check()
     with pytest.raises(NpuError, match="npu-cdi-hook is on a file system mounted noexec.* npu_runtime_library_path: env"):
-        npu_cdi_spec.check_hook_place()
+        hook_place.check(str(tmp_path))
