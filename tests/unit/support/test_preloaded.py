@@ -75,7 +75,7 @@ def command(run, *arguments):
     ],
 )
 def test_it_says_what_the_program_says(preloaded, place, environ, arguments, status, word):
-    forked = preloaded.run(arguments, place, 60)
+    forked = preloaded.run(arguments, place, PATIENCE)
     program = os.path.join(os.path.dirname(sys.executable), arguments[0])
     started = subprocess.run([program, *arguments[1:]], cwd=place, env=environ, capture_output=True, text=True, check=False)
     assert (forked.returncode, forked.stdout, forked.stderr) == (started.returncode, started.stdout, started.stderr)
@@ -84,7 +84,7 @@ def test_it_says_what_the_program_says(preloaded, place, environ, arguments, sta
 
 def test_several_at_once(preloaded, place):
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        results = list(pool.map(lambda number: preloaded.run(command("echo number-%d" % number), place, 60), range(4)))
+        results = list(pool.map(lambda number: preloaded.run(command("echo number-%d" % number), place, PATIENCE), range(4)))
     assert [("number-%d here" % number in result.stdout, result.returncode) for number, result in enumerate(results)] == [
         (True, 0)
     ] * 4
@@ -93,7 +93,7 @@ def test_several_at_once(preloaded, place):
 def test_one_that_takes_too_long_is_killed(preloaded, place):
     with pytest.raises(subprocess.TimeoutExpired):
         preloaded.run(command("sleep 5.4321"), place, 3)
-    assert preloaded.run(command("echo well"), place, 60).returncode == 0
+    assert preloaded.run(command("echo well"), place, PATIENCE).returncode == 0
 
 
 def test_it_ends_with_who_has_started_it(place):
@@ -137,7 +137,7 @@ def test_the_cpu_seconds_of_a_run_are_told(preloaded, place):
     """With those of the processes that it has started."""
     (place / "busy.py").write_text(BUSY)
     before = costs.elsewhere()
-    assert preloaded.run(command("%s busy.py" % sys.executable), place, 60).returncode == 0
+    assert preloaded.run(command("%s busy.py" % sys.executable), place, PATIENCE).returncode == 0
     assert 0.5 < costs.elsewhere() - before < 60
 
 
