@@ -45,9 +45,9 @@ def failures(log: Path) -> list[str]:
     return found[:MOST_NAMED]
 
 
-def explanation(log: Path, tail: int) -> list[str]:
-    """The failures that a log names, and its end."""
-    return quoted(failures(log) + _lines(log)[-tail:])
+def explanation(named: list[str], log: Path, tail: int) -> list[str]:
+    """The failures that a log names, from `failures`, and its end."""
+    return quoted(named + _lines(log)[-tail:])
 
 
 def again(failed: dict[str, list[str]]) -> list[str]:

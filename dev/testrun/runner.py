@@ -112,9 +112,9 @@ class Runner:
         if status == 0:
             self.say(console.line("ok", name, step.seconds, console.summary(log)))
         else:
-            self.failed[name] = console.failures(log)
+            named = self.failed[name] = console.failures(log)
             heading = console.line("FAIL", name, step.seconds, f"exit status {status}, the end of {log}:")
-            self.say("\n".join([heading, *console.explanation(log, self.tail)]))
+            self.say("\n".join([heading, *console.explanation(named, log, self.tail)]))
         return status == 0
 
     def alone(self, name: str, command: Iterable[str], env: dict[str, str]) -> bool:
