@@ -200,6 +200,7 @@ class ActionModule(ClusterAction):
                 if answer["result"] is not None:
                     return {"result": answer["result"], "boot_id": answer["boot_id"]}
                 answered, silent, doing = True, 0, "ascend-dmi has been running"
+                arguments["began"] = answer["began"]
                 if answer["state"] == PULLING:
                     doing = "the host has been pulling the ToolBox image"
                     # Pods may come onto the node before ascend-dmi is started.

@@ -88,6 +88,11 @@ options:
     description: Seconds to wait for C(ascend-dmi).
     type: int
     default: 30
+  began:
+    description:
+      - RV(began) of an earlier call, to get the result of that acceptance and begin no other one. The host keeps the last result,
+        because the answer with it may be lost with the connection.
+    type: str
 seealso:
   - module: npuops.ascend.npu_accept_node
   - module: npuops.ascend.npu_validate
@@ -183,6 +188,7 @@ def main():
             "blocked": {"type": "str"},
             "ignore": {"type": "list", "elements": "str", "default": []},
             "wait": {"type": "int", "default": 30},
+            "began": {"type": "str"},
         },
         supports_check_mode=True,
     )
@@ -200,7 +206,7 @@ def main():
         image=image,
     )
     try:
-        module.exit_json(changed=False, **acceptance.look(params["wait"]))
+        module.exit_json(changed=False, **acceptance.look(params["wait"], params["began"]))
     except NpuError as exc:
         module.fail_json(msg=exc.message, **exc.details)
 

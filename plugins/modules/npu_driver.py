@@ -33,9 +33,10 @@ options:
     description:
       - V(present) activates the driver.
       - V(absent) removes what V(present) created, which are the units and scripts, the links, the releases, the files with the
-        location of the driver, and the markers and sockets of the components. This depends on what was installed, not on O(source).
-        A driver that was on the host before, the users and the logs are kept. A loaded driver stays loaded until the host is
-        rebooted, and a mounted release is kept, as are the files about a write of firmware that failed. RV(left) lists them.
+        location of the driver, and the markers and sockets of the components. It stops the diagnosis of an acceptance. What is
+        removed depends on what was installed, not on O(source). A driver that was on the host before, the users and the logs are
+        kept. A loaded driver stays loaded until the host is rebooted, and a mounted release is kept, as are the files about a
+        write of firmware that failed. RV(left) lists them.
     type: str
     choices: [present, absent]
     default: present
@@ -171,6 +172,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import image_traces
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import activation as driver_activation
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import removal as driver_removal
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 
 
@@ -250,6 +252,12 @@ def run(module):
 def remove(module):
     removal = driver_removal.Removal(module.params["root"].rstrip("/"), module.params["empty_directories"])
     reasons = []
+    if transient_unit.running(image_traces.UNIT):
+        reasons.append("stop the diagnosis of an acceptance")
+        if not module.check_mode:
+            transient_unit.stop(image_traces.UNIT)
+            if transient_unit.running(image_traces.UNIT):
+                removal.left.append("the diagnosis of an acceptance does not end: see systemctl status %s" % image_traces.UNIT)
     if image_traces.exist():
         reasons.append("remove the ToolBox image of an acceptance")
         try:

@@ -274,6 +274,9 @@ npu:
         config_path:
           description: The configuration file that containerd or CRI-O was started with.
           type: str
+        kubelet:
+          description: Whether a kubelet runs on the host.
+          type: bool
         control_plane:
           description:
             - Whether the systemd unit of the kubelet also runs the API server, as with k3s, RKE2 and k0s on servers. A restart of

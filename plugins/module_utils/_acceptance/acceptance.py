@@ -71,8 +71,9 @@ class Acceptance:
         self._validation.run()
         return self._validation
 
-    def look(self, wait):
-        """Begin, or continue what an earlier call has begun, and wait at most ``wait`` seconds.
+    def look(self, wait, began=None):
+        """Begin, or continue what an earlier call has begun, and wait at most ``wait`` seconds. ``began``: what an earlier call has
+        returned; if that acceptance has ended meanwhile, its result is returned.
 
         Returns {"state", "boot_id", "began", "result"}: result is {"level", "began", "ended", "driver", "firmware", "chips",
         "findings"}, or None while the diagnosis runs, or while its image is pulled. Raises NpuError.
@@ -80,6 +81,9 @@ class Acceptance:
         deadline = time.monotonic() + wait
         make_directory(self.fs + "/run/npuops")
         with exclusive(self.fs + _LOCK, wait + 20, "accepting the chips"):
+            result = diagnosis.ended(began, self.fs) if began else None
+            if result is not None:
+                return self._told(DONE, began, result)
             begun = diagnosis.waiting(self.fs)
             if begun is not None and begun["level"] != self.level:
                 self._end_other(begun)
@@ -250,7 +254,7 @@ class Acceptance:
             result["findings"] += self._clear()
             history.add(result, self.fs)
             if waits:
-                diagnosis.forget(self.fs)
+                diagnosis.end(begun, result, self.fs)
         return self._told(DONE, begun["began"], result)
 
     def _told(self, state, began, result):

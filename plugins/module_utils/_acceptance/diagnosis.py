@@ -3,12 +3,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Run ascend-dmi on this host, in a unit of systemd that outlives the connection, and tell what became of it.
 
-/var/lib/npuops/acceptance       of the acceptance that waits for its diagnosis: {"level", "boot_id", "began", "findings", "image",
-                                 "found"}
+/var/lib/npuops/acceptance       of the last acceptance with a diagnosis: {"level", "boot_id", "began", "findings", "image",
+                                 "found", "result"}
 /var/lib/npuops/acceptance.log   what the diagnosis prints
 
 image: None for a ToolBox on the host, or {"name", "pulls", "pulled"}: NAME@DIGEST, how many pulls were begun, whether one was good.
 found: the findings of the diagnosis, when it has ended and its image is removed; None before.
+result: what the call that saw the end has returned; kept, because that answer may have been lost on its way. Missing before.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _LAST_OUTPUT = 300  # characters
 
 
 def waiting(fs=""):
-    """The acceptance whose diagnosis was started, as it is on disk; None if there is none."""
+    """The acceptance whose diagnosis was started, as it is on disk; None if there is none, or if it has ended."""
     whole = read_object(fs + STATE)
     kept = _with(whole, _FIELDS)
-    if kept is None:
+    if kept is None or whole.get("result") is not None:
         return None
     image, found = _with(whole.get("image"), _IMAGE), whole.get("found")
     if whole.get("image") is not None and image is None:
@@ -117,7 +118,13 @@ def result(acceptance, fs=""):
     return [*found, finding(NAME, level, UNKNOWN, seen, "See %s on the host" % LOG)]
 
 
-def forget(fs=""):
-    """The acceptance is over."""
-    remove_file(fs + STATE)
+def end(acceptance, result, fs=""):
+    """The ``acceptance`` is over, with this ``result``."""
+    remember(dict(acceptance, result=result), fs)
     transient_unit.stop(UNIT)
+
+
+def ended(began, fs=""):
+    """The result of the acceptance that began at ``began``, if it is the last one that has ended; None otherwise."""
+    whole = _with(read_object(fs + STATE), {"began": str, "result": dict})
+    return whole["result"] if whole and whole["began"] == began else None

@@ -227,7 +227,7 @@ class Activation:
 
     def _boot_files(self):
         """The boot scripts, the units and their settings; reload systemd and enable the units."""
-        reload_needed = False
+        reload_needed = systemd.need_reload([SELECT_UNIT, UNIT])
         for entry in self.files + [{"path": CONF, "content": self._conf(), "mode": "0644"}]:
             path, mode = self.fs + entry["path"], int(str(entry["mode"]), 8)
             is_unit = entry["path"].startswith(systemd.UNIT_DIRECTORY)

@@ -75,6 +75,11 @@ class Renewal:
                 return "%s is not that of this version" % path
         if self.files and not all(os.path.lexists(self.fs + _wanted_by(unit)) for unit in (SERVICE, PATH_UNIT)):
             return "%s is not enabled" % PATH_UNIT
+        # As after a run that was killed, or if an administrator has stopped it. Without systemd, nothing is known.
+        if self.files and systemd.show(PATH_UNIT, "ActiveState").get("ActiveState", "active") != "active":
+            return "%s is not active" % PATH_UNIT
+        if self.files and systemd.need_reload([PATH_UNIT, SERVICE]):
+            return "systemd has not read %s" % SERVICE
         return None
 
     def apply(self):

@@ -142,13 +142,15 @@ def read_object(path):
 def exclusive(path, timeout, what):
     """Hold the lock file ``path``. The kernel releases the lock if this process is killed.
 
-    Waits at most ``timeout`` seconds for another holder, then raises NpuError. ``what``: what the other holder does, for the
-    message.
+    Waits at most ``timeout`` seconds for another holder, then raises NpuError with ``busy``. ``what``: what the other holder does,
+    for the message.
     """
 
     def refuse(late):
         if late:
-            raise NpuError("Another run is %s on this host (it holds %s). Wait until it ends, then run again" % (what, path))
+            raise NpuError(
+                "Another run is %s on this host (it holds %s). Wait until it ends, then run again" % (what, path), busy=True
+            )
 
     fd = wait_for_lock(path, timeout, refuse)
     try:

@@ -49,6 +49,15 @@ def main_pids(units):
     return found
 
 
+def need_reload(units):
+    """Whether the file of one of the ``units`` was changed since systemd has read it, as by a run that was killed in between."""
+    try:
+        result = host_command.run(["systemctl", "show", "-p", "NeedDaemonReload"] + list(units), _SHOW)
+    except FileNotFoundError:
+        return False
+    return "NeedDaemonReload=yes" in result.stdout.split()
+
+
 def forget_failures(unit):
     """Reset the failed state: it prevents a start after repeated failures, and lists a removed unit until the next boot."""
     host_command.run(["systemctl", "reset-failed", unit], _SHOW)

@@ -36,6 +36,11 @@ def stop(unit):
     host_command.run(["systemctl", "stop", unit], _CALL)
 
 
+def running(unit):
+    """Whether the unit has not ended. If systemd does not answer, it has."""
+    return runs(systemd.show(unit, "ActiveState", "SubState"))
+
+
 def runs(properties):
     """Whether a unit with these properties (ActiveState, SubState) has not ended."""
     active = properties.get("ActiveState")

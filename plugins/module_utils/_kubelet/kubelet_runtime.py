@@ -34,12 +34,12 @@ SOCKETS = (
 
 
 def runtime_facts(fs=""):
-    """The container runtime of the kubelet, as {name, version, address, ctr, config_path, control_plane, kubelet_dir, conflict,
-    ascend_docker_runtime, mode}.
+    """The container runtime of the kubelet, as {name, version, address, ctr, config_path, kubelet, control_plane, kubelet_dir,
+    conflict, ascend_docker_runtime, mode}.
 
     name: one of _host.distributions, cri-o, docker or none; without a running kubelet, according to the sockets that exist.
-    version, config_path: of containerd or CRI-O; the file that it was started with. ctr: the command line of ctr. control_plane:
-    whether the unit of the kubelet also runs the API server. conflict: why it is not clear which runtime is meant.
+    version, config_path: of containerd or CRI-O; the file that it was started with. ctr: the command line of ctr. kubelet: whether
+    one runs. control_plane: whether its unit also runs the API server. conflict: why it is not clear which runtime is meant.
     ascend_docker_runtime: the files that configure that. mode: of _runtime.runtime_mode. Unknown values are None.
     """
     units = host_process.kubelet_units(fs)
@@ -56,6 +56,7 @@ def runtime_facts(fs=""):
         "address": address,
         "ctr": None,
         "config_path": None,
+        "kubelet": bool(kubelets),
         "control_plane": any(distributions.restarts_control_plane(unit) for unit in units),
         "kubelet_dir": _kubelet_dir(kubelets, only),
         "conflict": distributions.conflict(running),

@@ -84,6 +84,11 @@ def resource(chip_resource, template):
     return "%s-%s" % (chip_resource, _SUFFIXES[template])
 
 
+def is_of_vnpu(name):
+    """Whether the resource ``name`` is that of a vNPU, not of a whole chip."""
+    return name.partition("-")[2] in _SUFFIXES.values()
+
+
 def offered(chip_resource, chips, vnpus):
     """{resource: count} that the device plugin offers for ``chips`` chips that are divided into ``vnpus`` (of Vnpu).
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts import FAIL, PASS, UNKNOWN, finding
+from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu
 from ansible_collections.npuops.ascend.plugins.plugin_utils._acceptance import offered_npus
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AcceptanceFinding
@@ -33,8 +34,7 @@ def check(
     if lacking:
         seen = "not run, because the node does not offer what one asks for: %s" % lacking
         return finding(NAME, LEVEL, UNKNOWN, seen, offered_npus.ADVICE)
-    offered = {name: kube_client.allocatable(node, name) for name in asked}
-    number = max(1, min((min(offered[name], chips) // count for name, count in asked.items()), default=1))
+    number = max(1, min((_at_once(node, name, chips) // count for name, count in asked.items()), default=1))
     pods = [
         SmokePod(cluster, node["metadata"]["name"], manifest, timeout, lambda: None, say, clock, index)
         for index in range(min(number, _MOST))
@@ -44,6 +44,12 @@ def check(
         seen = "%d of %d failed: %s" % (len(failed), len(pods), and_more(failed, _MOST_TOLD))
         return finding(NAME, LEVEL, FAIL, seen, "docs/chip-faults.md and docs/troubleshooting.md say what such errors mean")
     return finding(NAME, LEVEL, PASS, "%d of %d succeeded" % (len(pods), len(pods)))
+
+
+def _at_once(node: Object, name: str, chips: int) -> int:
+    """How many pods can each have one of the resource ``name``. Chips that pods share are offered more often than they exist."""
+    offered = kube_client.allocatable(node, name)
+    return offered if vnpu.is_of_vnpu(name) else min(offered, chips)
 
 
 def _run(pods: Sequence[SmokePod]) -> list[str]:

@@ -109,6 +109,9 @@ class HostPort:
         if result.get("unreachable") or ("module_stdout" in result and result.get("rc") in _CUT_SHORT):
             self._reset()
             raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
+        if result.get("failed") and result.get("busy") is True:
+            # Perhaps the module of a call that was cut off, which goes on there.
+            raise HostUnreachable(one_line(result.get("msg")))
         if result.get("failed"):
             raise NpuError(python_trouble.explain(result) or result.get("msg") or _without_message(module, result))
         return result

@@ -126,6 +126,7 @@ class Runtime(TypedDict, total=False):
     address: Told | None  # path of its socket
     ctr: Told | None  # the command line of that program
     config_path: Told | None  # the file containerd or CRI-O was started with
+    kubelet: bool | None  # whether a kubelet runs on the host
     control_plane: bool | None  # whether the unit of the kubelet also runs the API server
     kubelet_dir: Told | None  # the kubelet's root directory
     conflict: Told | None  # why it is not clear which runtime is meant
@@ -409,6 +410,7 @@ class AcceptanceAnswer(TypedDict):
 
     state: Annotated[str, one_of(*STATES)]
     boot_id: Word  # of this boot
+    began: Word  # in UTC
     result: AcceptanceResult | None  # None unless the state is done
 
 

@@ -96,7 +96,7 @@ class Leaving:
                 % (self.same_machine, self.node_name, self.same_machine)
             ]
         if self.node is None:
-            return []
+            return [] if force or not (self.facts.get("runtime") or {}).get("kubelet") else [self._no_node()]
         reasons = []
         if kube_client.node_ready(self.node)[0] and self.facts.get("boot_id") not in (None, there):
             reasons.append(
@@ -124,6 +124,14 @@ class Leaving:
                 " continues anyway, and leaves what they have mounted" % ", ".join(self.unknown)
             )
         return reasons
+
+    def _no_node(self) -> str:
+        """Why the host of a kubelet without a Node must not be touched: pods of another cluster may use its NPUs."""
+        return (
+            "a kubelet runs on it, but this cluster has no node %s. If the host belongs to another cluster, set"
+            " npu_kubernetes_auth to that one; if its Node has another name, set npu_node_name; if its Node was deleted, stop the"
+            " kubelet. npu_uninstall_force: true continues anyway" % self.node_name
+        )
 
     @property
     def in_maintenance(self) -> bool:

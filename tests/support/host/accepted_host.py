@@ -59,10 +59,10 @@ def host_to_accept(tmp_path, monkeypatch):
     return found
 
 
-def look(host, level=2, wait=PATIENCE, **options):
+def look(host, level=2, wait=PATIENCE, began=None, **options):
     options.setdefault("toolbox", str(host.toolbox))
     validation = dict(host.tools, root="/var/lib/Ascend", network="strict")
-    return acceptance.Acceptance(level, validation=validation, fs=str(host.root), **options).look(wait)
+    return acceptance.Acceptance(level, validation=validation, fs=str(host.root), **options).look(wait, began)
 
 
 def ended(host, level=2, **options):

@@ -57,9 +57,9 @@ def test_the_cluster_is_asked_again_while_the_image_is_pulled(monkeypatch):
             pass
 
         def accepted(self, arguments):
-            calls.append(arguments.get("blocked"))
+            calls.append((arguments.get("blocked"), arguments.get("began")))
             state = next(states)
-            return {"state": state, "boot_id": "b-1", "result": RESULT if state == "done" else None}
+            return {"state": state, "boot_id": "b-1", "began": "T", "result": RESULT if state == "done" else None}
 
     obstacles = iter([None, "pods on the node use NPUs"])
     action = npu_accept_node.ActionModule.__new__(npu_accept_node.ActionModule)
@@ -70,7 +70,7 @@ def test_the_cluster_is_asked_again_while_the_image_is_pulled(monkeypatch):
         "toolbox": "/t", "ignore": [], "toolbox_image": IMAGE, "credentials_of": None, "registry_mirror": None, **SECRETS,
     }  # fmt: skip
     assert action._answer(params, None) == {"result": RESULT, "boot_id": "b-1"}
-    assert calls == [None, None, "pods on the node use NPUs", "pods on the node use NPUs"]
+    assert calls == [(None, None), (None, "T"), ("pods on the node use NPUs", "T"), ("pods on the node use NPUs", "T")]
 
 
 @pytest.mark.parametrize("came", [None, "maintenance", "uncordon", "job"])

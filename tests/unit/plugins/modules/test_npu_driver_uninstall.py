@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from ansible_collections.npuops.ascend.plugins.module_utils._acceptance import image_traces
 from ansible_collections.npuops.ascend.plugins.module_utils._activation import removal as driver_removal
+from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.modules import npu_driver
 
@@ -23,6 +24,7 @@ def remove(tmp_path, monkeypatch):
     removal = driver_removal.Removal
     monkeypatch.setattr(driver_removal, "Removal", lambda root, directories: removal(root, directories, fs=str(tmp_path)))
     monkeypatch.setattr(image_traces, "exist", lambda: marked[0])
+    monkeypatch.setattr(transient_unit, "running", lambda unit: False)
 
     def run(check_mode=False, clear=lambda: None, exists=True):
         marked[0] = exists
@@ -56,3 +58,17 @@ def test_one_that_stays_is_named_and_ends_nothing(remove):
 
     result, _cleared = remove(clear=fails)
     assert result["left"] == ["the ToolBox image of an acceptance is kept: containerd does not respond"]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_diagnosis_that_runs_is_stopped(remove, monkeypatch, ends):
+    runs = [True]
+    monkeypatch.setattr(transient_unit, "running", lambda unit: runs[0])
+    monkeypatch.setattr(transient_unit, "stop", lambda unit: runs.__setitem__(0, not ends))
+    result, _cleared = remove(check_mode=True, exists=False)
+    assert result["msg"] == "stop the diagnosis of an acceptance" and runs == [True]
+    result, _cleared = remove(exists=False)
+    assert result["changed"] and runs == [not ends]
+    assert result["left"] == (
+        [] if ends else ["the diagnosis of an acceptance does not end: see systemctl status " + image_traces.UNIT]
+    )

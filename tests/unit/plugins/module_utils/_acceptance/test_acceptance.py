@@ -102,6 +102,25 @@ def test_a_connection_that_ends_starts_nothing_twice(host):
     assert len(calls(host)) == 2
 
 
+def test_the_answer_with_the_result_is_lost(host):
+    """The diagnosis may have taken hours. Whoever knows when it began gets its result again, and starts no other one."""
+    (host.fake / "hold").touch()
+    began = look(host, wait=0)["began"]
+    (host.fake / "hold").unlink()
+    result = ended(host)
+    again = look(host, began=began)
+    assert (again["state"], again["began"], again["result"]) == ("done", began, result)
+    assert len(calls(host)) == 1 and len(history.read(str(host.root))) == 1
+    ended(host, began="2020-01-01T00:00:00Z")
+    assert len(calls(host)) == 2, "of another acceptance, the host knows nothing any more"
+
+
+@pytest.mark.parametrize("text", ['{"began": "x", "result": 5}', '{"began": 7, "result": {}}', '{"result": {}}', "[]", ""])
+def test_a_damaged_result_is_none(host, text):
+    host.write(diagnosis.STATE[1:], text)
+    assert diagnosis.ended("x", str(host.root)) is None
+
+
 def test_another_level_waits_for_the_one_that_runs(host):
     (host.fake / "hold").touch()
     look(host, wait=0)

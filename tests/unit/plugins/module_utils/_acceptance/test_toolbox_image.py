@@ -128,8 +128,8 @@ class Site:
     def left(self):
         """Everything that is on the host because of an image."""
         found = [str(path) for kind in ("images", "leases", "containers") for path in (self.containerd / kind).iterdir()]
-        places = (image_traces.MARK, image_traces.RUN, diagnosis.STATE)
-        return found + [path for path in places if os.path.lexists(str(self.host.root) + path)]
+        found += [path for path in (image_traces.MARK, image_traces.RUN) if os.path.lexists(str(self.host.root) + path)]
+        return found + ([diagnosis.STATE] if diagnosis.waiting(str(self.host.root)) else [])
 
 
 def lives(number):
@@ -419,7 +419,7 @@ class PowerCut(BaseException):
         (diagnosis, "start", True),
         (diagnosis, "result", True),
         (history, "add", True),
-        (diagnosis, "forget", True),
+        (diagnosis, "end", True),
         (image_ctr.Containerd, "remove_containers", True),
         (image_ctr.Containerd, "purge", True),
     ],

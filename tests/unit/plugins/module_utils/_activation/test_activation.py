@@ -60,6 +60,11 @@ def npu_host(host, monkeypatch):
     return host
 
 
+def changing(npu_host):
+    """The calls that may change something."""
+    return [call for call in npu_host.calls if not call.startswith("systemctl show")]
+
+
 def test_first_install_loads_at_once_and_confirms(npu_host):
     name = npu_host.release("a")
     made, done = install(npu_host, name)
@@ -75,6 +80,14 @@ def test_first_install_loads_at_once_and_confirms(npu_host):
     assert not any("reboot" in call for call in calls)
 
 
+def test_a_run_that_was_killed_before_systemd_had_read_the_units(npu_host):
+    name = npu_host.release("a")
+    install(npu_host, name)
+    npu_host.set("show", "NeedDaemonReload=no\n\nNeedDaemonReload=yes\n")
+    _made, done = install(npu_host, name)
+    assert done == ["reload systemd"]
+
+
 def test_second_run_changes_nothing_and_starts_nothing(npu_host):
     name = npu_host.release("a")
     install(npu_host, name)
@@ -82,7 +95,7 @@ def test_second_run_changes_nothing_and_starts_nothing(npu_host):
     before = snapshot(npu_host)
     made = activation(npu_host, name)
     assert made.plan() == [] and made.apply() == []
-    assert npu_host.calls == []
+    assert changing(npu_host) == []
     assert snapshot(npu_host) == before
 
 
@@ -119,7 +132,7 @@ def test_plan_alone_changes_nothing(npu_host):
     reasons = made.plan()
     assert "load the driver" in reasons and "create /var/log/mindx-dl/devicePlugin" in reasons
     assert made.planned_links() == {"driver": name, "good": name}
-    assert snapshot(npu_host) == before and npu_host.calls == []
+    assert snapshot(npu_host) == before and changing(npu_host) == []
 
 
 def test_plan_for_a_release_that_is_not_staged_yet(npu_host):
@@ -354,7 +367,7 @@ def test_new_script_is_written_without_a_restart(npu_host):
     npu_host.write("var/lib/npuops/bin/npu-driver", "old")
     npu_host.forget_calls()
     assert install(npu_host, name)[1] == ["write /var/lib/npuops/bin/npu-driver"]
-    assert npu_host.calls == []
+    assert changing(npu_host) == []
 
 
 def test_programs_of_the_driver_are_found_by_their_names(npu_host):

@@ -60,7 +60,16 @@ def _calls(monkeypatch):
     return calls
 
 
-def test_the_units_come_and_go_with_the_spec(tmp_path, calls):
+@pytest.fixture(name="shown")
+def _shown(monkeypatch):
+    """What systemd says of the units; empty as without systemd."""
+    shown = {}
+    monkeypatch.setattr(systemd, "show", lambda _unit, *names: {name: shown[name] for name in names if name in shown})
+    monkeypatch.setattr(systemd, "need_reload", lambda _units: shown.get("NeedDaemonReload") == "yes")
+    return shown
+
+
+def test_the_units_come_and_go_with_the_spec(tmp_path, calls, shown):
     wanted, fs = cdi_spec.spec(TWO, "/x", complete=True), str(tmp_path)
     assert cdi_mounts.Renewal(None, fs=fs).reason() is None
     # Without the script, there is nothing that could run.
@@ -76,6 +85,11 @@ def test_the_units_come_and_go_with_the_spec(tmp_path, calls):
     wants.mkdir()
     for unit in ("npu-cdi-mounts.path", "npu-cdi-mounts.service"):
         (wants / unit).symlink_to("../" + unit)
+    shown.update({"ActiveState": "inactive"})
+    assert renewal.reason() == "npu-cdi-mounts.path is not active"
+    shown.update({"ActiveState": "active", "NeedDaemonReload": "yes"})
+    assert renewal.reason() == "systemd has not read npu-cdi-mounts.service"
+    shown.clear()
     # Another module than install's role has no script to give.
     assert renewal.reason() is None and cdi_mounts.Renewal(wanted, fs=fs).reason() is None
     assert "cdi-spec.json is not that" in cdi_mounts.Renewal(cdi_spec.spec(TWO, "/y", complete=True), fs=fs).reason()

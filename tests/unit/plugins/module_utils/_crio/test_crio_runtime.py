@@ -45,6 +45,7 @@ def test_its_facts(machine):
         "address": "/var/run/crio/crio.sock",
         "ctr": None,
         "config_path": "/opt/crio.conf",
+        "kubelet": True,
         "control_plane": False,
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,

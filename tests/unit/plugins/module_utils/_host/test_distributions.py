@@ -171,7 +171,7 @@ def machine(host):
 def test_facts(machine, name):
     machine.add(name)
     expected = dict(LAYOUTS[name]["expected"], name=name, version="1.7.23-k3s2", conflict=None, control_plane=name == "rke2")
-    expected.update(ascend_docker_runtime=[], mode="cdi")
+    expected.update(kubelet=True, ascend_docker_runtime=[], mode="cdi")
     assert kubelet_runtime.runtime_facts(machine.fs) == expected
 
 

@@ -100,5 +100,6 @@ def test_exclusive_does_not_wait_for_a_reader(lock):
         fcntl.flock(reader, fcntl.LOCK_EX)
         with host_files.exclusive(str(lock), 0, "working"):
             assert is_ours(lock)
-            with pytest.raises(NpuError, match="Another run is working"), host_files.exclusive(str(lock), 0, "working"):
+            with pytest.raises(NpuError, match="Another run is working") as caught, host_files.exclusive(str(lock), 0, "working"):
                 pass
+            assert caught.value.details == {"busy": True}

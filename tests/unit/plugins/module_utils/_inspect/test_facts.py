@@ -250,6 +250,7 @@ def test_containerd_of_the_kubelet(host):
         "address": "/run/containerd/containerd.sock",
         "ctr": "/opt/c/bin/ctr",
         "config_path": "/etc/c/config.toml",
+        "kubelet": True,
         "control_plane": False,
         "kubelet_dir": "/var/lib/kubelet",
         "conflict": None,

@@ -45,11 +45,11 @@ class Kubelet(Clock):
                 pod["status"] = {"phase": "Succeeded"}
 
 
-def check(api, cluster, asked=1, allocatable="8", chips=8, **kwargs):
+def check(api, cluster, asked=1, allocatable="8", chips=8, resource=CHIPS, **kwargs):
     """(the finding, the kubelet)."""
     kubelet = Kubelet(api, **kwargs)
-    manifest = smoke_pod.read(MANIFEST % (", resources: {limits: {%s: %d}}" % (CHIPS, asked) if asked else ""))
-    found = smoke_pods.check(cluster, node("a", allocatable={CHIPS: allocatable}), chips, manifest, 60, print, kubelet)
+    manifest = smoke_pod.read(MANIFEST % (", resources: {limits: {%s: %d}}" % (resource, asked) if asked else ""))
+    found = smoke_pods.check(cluster, node("a", allocatable={resource: allocatable}), chips, manifest, 60, print, kubelet)
     assert api.objects.get(PODS, {}) == {}
     return found, kubelet
 
@@ -62,6 +62,12 @@ def test_all_chips_at_once(api, cluster, asked, allocatable, pods):
     """With 32 of 8 chips, pods share them; one that asks for none runs once."""
     found, kubelet = check(api, cluster, asked, allocatable)
     assert (found["verdict"], found["seen"], kubelet.most) == ("PASS", "%d of %d succeeded" % (pods, pods), pods)
+
+
+def test_all_virtual_npus_at_once(api, cluster):
+    """Two chips are divided into seven each: every one of them is tried."""
+    found, kubelet = check(api, cluster, 1, "14", chips=2, resource="huawei.com/Ascend310P-1c")
+    assert (found["seen"], kubelet.most) == ("14 of 14 succeeded", 14)
 
 
 def test_a_chip_that_does_not_work(api, cluster):

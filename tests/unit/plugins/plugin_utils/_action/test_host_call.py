@@ -158,6 +158,17 @@ def test_what_the_module_says(answer, text):
     assert not isinstance(caught.value, HostUnreachable)
 
 
+def test_the_module_of_a_call_that_was_cut_off_goes_on():
+    """It may take longer than a call, and holds its lock: the next call is not refused, but asked again."""
+    action, host = port({"failed": True, "busy": True, "msg": "Another run is changing the virtual NPUs on this host."})
+    with pytest.raises(HostUnreachable, match="Another run is changing"):
+        host.divided([])
+    assert len(action.calls) == 1
+    with pytest.raises(NpuError) as caught:
+        port({"failed": True, "busy": "yes", "msg": "x"})[1].divided([])
+    assert not isinstance(caught.value, HostUnreachable)
+
+
 def test_what_is_found_out_on_the_host_is_not_found_out_again():
     variables = {}
     action = Action({"view": VIEW, "ansible_facts": {"discovered_interpreter_python": "/opt/python3", "other": 1}})

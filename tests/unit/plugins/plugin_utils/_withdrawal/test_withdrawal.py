@@ -157,6 +157,16 @@ def test_what_cannot_be_looked_at_stops_all():
 
 def test_hosts_that_are_no_nodes_any_more_may_go():
     assert refused([host("a")], []) is None
+    assert refused([host("a", facts={"boot_id": "b-1", "runtime": {"name": "none", "kubelet": False}})], []) is None
+
+
+def test_a_host_of_another_cluster_is_refused():
+    """With the kubeconfig of the wrong cluster no host has a Node, and pods of the right one use the NPUs."""
+    serving = host("a", facts={"boot_id": "b-1", "runtime": {"name": "containerd", "kubelet": True}})
+    problem = refused([serving], [])
+    assert "a: a kubelet runs on it, but this cluster has no node a" in problem and "npu_kubernetes_auth" in problem
+    assert refused([serving], [], force=True) is None
+    assert refused([serving], [npu_node("a")]) is None
 
 
 def test_who_stays():
