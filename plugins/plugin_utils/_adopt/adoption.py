@@ -6,19 +6,25 @@ are set aside, or restored."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import left_daemonset
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.findings import Survey
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.left_daemonset import ASIDE, MOVING
-from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.move import Move
+from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.move import Move, write_node
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.sides import Ours, Theirs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_pace import Pace
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
-from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION, LABEL_ADOPTED
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, LabelChanges, Object
+from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import (
+    ANNOTATION_ADOPTION,
+    LABEL_ADOPTED,
+    is_restricted,
+)
 
 _POLL_SECONDS = 1.0
 _OBSERVE_SECONDS = 60.0
@@ -52,29 +58,40 @@ class Adoption:
         return moves + [
             "set %s aside" % left_daemonset.label_of(item)
             for item in self._survey.found
-            if not left_daemonset.is_held(item, ASIDE) and _desired(item) <= len(due)
+            if (due or not left_daemonset.is_held(item, ASIDE)) and _desired(item) <= len(due)
         ]
 
     def carry_out(self, due: Sequence[str]) -> list[str]:
         """Returns what was done, as phrases. Raises NpuError."""
-        if self._back and due:
-            self._label_all()
+        found = self._survey.found
         if due:
-            for item in self._survey.found:
-                left_daemonset.hold(self._cluster, item, MOVING)
+            self._label_all()
+            found = [left_daemonset.hold(self._cluster, item, MOVING) for item in found]
         done = ["move %s" % name for name in self._move.move(due)]
-        for item in self._survey.found:
+        for item in found:
             done += self._restore(item) if self._back else self._set_aside(item)
         return done
 
     def _label_all(self) -> None:
-        """Nodes that are not of this run keep our components, so theirs must not come back there."""
-        for name, node in self._cluster_nodes().items():
+        """Theirs must not come to nodes that keep our components: on the way back, those that are not of this run; otherwise, those
+        that install or join has added while theirs were set aside."""
+        coming = [item for item in self._survey.found if self._back or is_restricted(item, ASIDE)]
+        if not coming:
+            return
+        # With the label, a node would lose another device plugin of theirs that serves it.
+        others = Theirs([item for item in self._survey.plugins if item not in coming], ())
+        served = {kube_daemonsets.pod_node(pod) for pod in others.pods(self._cluster)}
+
+        def patch(node: Object) -> tuple[LabelChanges, LabelChanges]:
             labels = kube_client.labels(node)
-            theirs = any(left_daemonset.selects(item, labels) for item in self._survey.found)
-            if theirs and labels.get(kube_client.LABEL_COMPONENTS) and LABEL_ADOPTED not in labels:
-                metadata = {"resourceVersion": node["metadata"]["resourceVersion"], "labels": {LABEL_ADOPTED: "true"}}
-                self._cluster.merge_patch("/api/v1/nodes/" + name, {"metadata": metadata}, field_manager=kube_client.FIELD_MANAGER)
+            theirs = any(left_daemonset.selects(item, labels) for item in coming)
+            due = theirs and labels.get(kube_client.LABEL_COMPONENTS) and LABEL_ADOPTED not in labels
+            return {LABEL_ADOPTED: "true"} if due else {}, {}
+
+        for name, node in self._cluster_nodes().items():
+            if name not in served and any(patch(node)):
+                with contextlib.suppress(kube_client.NotFound):  # deleted meanwhile
+                    write_node(self._cluster, name, patch)
 
     def _set_aside(self, item: Object) -> list[str]:
         if left_daemonset.is_held(item, ASIDE):

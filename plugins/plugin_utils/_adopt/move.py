@@ -32,6 +32,8 @@ _ATTEMPTS = 5
 _MOST_NAMED = 20
 
 Side = Theirs | Ours
+# A Node -> the labels and annotations that it is to have; None: not to have.
+Patch = Callable[[Object], tuple[LabelChanges, LabelChanges]]
 # UID of a pod -> (its name, how often its containers have restarted).
 Users = dict[str, tuple[str, int]]
 
@@ -70,16 +72,19 @@ class Move:
             with _of_one(name, stay):
                 users[name] = self._users(name)
                 befores[name] = self._begin(name, expected.get(name, {}))
-        failed = self._swap([name for name in names if name not in stay], befores, self._source, self._target)
+        late: dict[str, str] = {}
+        failed = self._swap([name for name in names if name not in stay], befores, self._source, self._target, late)
+        stay.update({name: "%s\n%s has %s" % (why, name, self._target.called) for name, why in late.items()})
         if failed:
             for name, why in failed.items():
                 self._say("%s: %s; going back to %s" % (name, why, self._source.called))
-            also = self._swap(sorted(failed), befores, self._target, self._source, begin=True)
+            also = self._swap(sorted(failed), befores, self._target, self._source, late, begin=True)
             for name, why in failed.items():
                 if name in also:
                     failed[name] = "%s\nIts way back does not work either: %s" % (why, also[name])
                 else:
-                    failed[name] = "%s\n%s has %s again" % (why, name, self._source.called)
+                    again = "%s has %s again" % (name, self._source.called)
+                    failed[name] = "\n".join(filter(None, (why, late.get(name), again)))
         failed.update(stay)
         for name in names:
             if name not in failed:
@@ -114,8 +119,16 @@ class Move:
         return counts
 
     def _swap(
-        self, names: Sequence[str], befores: Mapping[str, Mapping[str, int]], source: Side, target: Side, begin: bool = False
+        self,
+        names: Sequence[str],
+        befores: Mapping[str, Mapping[str, int]],
+        source: Side,
+        target: Side,
+        late: dict[str, str],
+        begin: bool = False,
     ) -> dict[str, str]:
+        """{node: why} of those that do not work on the other side. Those that do, but cannot be written after that, come into
+        ``late``: they must not go back."""
         failed: dict[str, str] = {}
         if begin:
             for name in names:
@@ -130,7 +143,8 @@ class Move:
         failed.update(self._wait_until_it_works(there, befores, target))
         for name in there:
             if name not in failed:
-                self._write(name, lambda _node: ({}, {ANNOTATION_ADOPTION: None}))
+                with _of_one(name, late):
+                    self._write(name, lambda _node: ({}, {ANNOTATION_ADOPTION: None}))
         return failed
 
     # --- waiting ---
@@ -197,32 +211,17 @@ class Move:
     def _node(self, name: str) -> Object:
         return self._cluster.request("get", "/api/v1/nodes/" + name)
 
-    def _write(self, name: str, patch: Callable[[Object], tuple[LabelChanges, LabelChanges]]) -> None:
-        """Bring the labels and annotations about that ``patch`` returns of the Node. Not on one that is in maintenance."""
-        for attempt in range(_ATTEMPTS):
-            node = self._node(name)
+    def _write(self, name: str, patch: Patch) -> None:
+        """``write_node``, but not on a Node that is in maintenance."""
+
+        def checked(node: Object) -> tuple[LabelChanges, LabelChanges]:
             if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
                 raise NpuError(
                     "A maintenance of the node %s began in the meantime. Wait until it finishes, then run this again" % name
                 )
-            labels, annotations = patch(node)
-            metadata: Object = {}
-            for key, have, want in (
-                ("labels", kube_client.labels(node), labels),
-                ("annotations", kube_client.annotations(node), annotations),
-            ):
-                changes = {field: value for field, value in want.items() if have.get(field) != value}
-                if changes:
-                    metadata[key] = changes
-            if not metadata:
-                return
-            metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
-            try:
-                self._cluster.merge_patch("/api/v1/nodes/" + name, {"metadata": metadata}, field_manager=kube_client.FIELD_MANAGER)
-                return
-            except kube_client.Conflict:
-                if attempt == _ATTEMPTS - 1:
-                    raise
+            return patch(node)
+
+        write_node(self._cluster, name, checked)
 
     def _users(self, name: str) -> Users:
         """The pods on a node that use its chips."""
@@ -243,6 +242,31 @@ class Move:
         if restarted:
             return "%s; restarted meanwhile: %s" % (text, ", ".join(restarted[:_MOST_NAMED]))
         return text + ", none was restarted"
+
+
+def write_node(cluster: AnyCluster, name: str, patch: Patch) -> None:
+    """Bring about what ``patch`` returns of the Node, also while others write it."""
+    path = "/api/v1/nodes/" + name
+    for attempt in range(_ATTEMPTS):
+        node = cluster.request("get", path)
+        labels, annotations = patch(node)
+        metadata: Object = {}
+        for key, have, want in (
+            ("labels", kube_client.labels(node), labels),
+            ("annotations", kube_client.annotations(node), annotations),
+        ):
+            changes = {field: value for field, value in want.items() if have.get(field) != value}
+            if changes:
+                metadata[key] = changes
+        if not metadata:
+            return
+        metadata["resourceVersion"] = node["metadata"]["resourceVersion"]
+        try:
+            cluster.merge_patch(path, {"metadata": metadata}, field_manager=kube_client.FIELD_MANAGER)
+            return
+        except kube_client.Conflict:
+            if attempt == _ATTEMPTS - 1:
+                raise
 
 
 @contextlib.contextmanager

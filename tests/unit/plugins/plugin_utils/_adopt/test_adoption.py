@@ -17,11 +17,22 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._components.rollout_
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign as mindcluster_foreign
 
-from support.kube.adoption_stub import FLEET, OUR_EXPORTER, OUR_IMAGE, OURS, THEIR_EXPORTER, THEIR_IMAGE, THEIRS, AdoptionApi
+from support.kube.adoption_stub import (
+    FLEET,
+    OUR_EXPORTER,
+    OUR_IMAGE,
+    OURS,
+    THEIR_EXPORTER,
+    THEIR_IMAGE,
+    THEIRS,
+    AdoptionApi,
+    their_plugin,
+)
 from support.kube.daemonset_stub import CHIPS, NAMESPACE, NODES, SETS, Clock
 
 FACTS = {"chip_count": 8, "family": {"name": "910B", "resource": CHIPS, "accelerator": "huawei-Ascend910"}}
-COMPONENTS = {name: [OURS, OUR_EXPORTER] for name in FLEET}
+COMPONENTS = {name: [OURS, OUR_EXPORTER] for name in (*FLEET, "d", "e")}
+SET_ASIDE = [f"set DaemonSet {NAMESPACE}/{name} aside" for name in (THEIRS, THEIR_EXPORTER)]
 
 
 @pytest.fixture(name="api")
@@ -83,6 +94,14 @@ def is_adopted(api, nodes=FLEET):
     )
 
 
+def add(api, name, **labels):
+    """A new node. Its kubelet has not told yet that it has chips."""
+    api.fleet(name)
+    api.labels(name).update(labels)
+    api.pass_time(10)
+    api.objects[NODES][name]["status"]["allocatable"][CHIPS] = "0"
+
+
 def offers(api):
     return {name: item["status"]["allocatable"][CHIPS] for name, item in api.objects[NODES].items()}
 
@@ -103,8 +122,7 @@ def test_all_nodes_move_one_after_the_other(api):
         "move a",
         "move b",
         "move c",
-        f"set DaemonSet {NAMESPACE}/{THEIRS} aside",
-        f"set DaemonSet {NAMESPACE}/{THEIR_EXPORTER} aside",
+        *SET_ASIDE,
     ]
     assert is_adopted(api) and max(moving) == 1 and api.both == set()
     assert offers(api) == dict.fromkeys(FLEET, "8")
@@ -262,6 +280,93 @@ def test_a_node_that_cannot_be_written_keeps_no_other_one_without_components(api
     assert message.startswith("c: ") and "Nodes that moved before: a, b; not begun: none." in message
     assert ("not found" if gone else "A maintenance of the node c began in the meantime") in message
     assert {"a", "b"} <= set(api.running(OURS)) and offers(api)["b"] == "8"
+
+
+@pytest.mark.parametrize("failed", [[], ["b"]])
+def test_a_node_that_works_but_cannot_be_written_stays_and_keeps_no_other_one_from_going_back(api, failed):
+    """Its last write is refused."""
+    api.per_node.update({(name, OUR_IMAGE): "no chips" for name in failed})
+
+    def look(_second):
+        if api.labels("c").get(kube_client.LABEL_COMPONENTS):
+            api.annotations("c")[kube_client.ANNOTATION_MAINTENANCE] = "{}"
+
+    with pytest.raises(NpuError) as caught:
+        carry_out(api, at_once="100%", then=look)
+    message = caught.value.message
+    assert "c: A maintenance of the node c began in the meantime." in message and "\nc has the components of npuops" in message
+    assert caught.value.details["failed"] == [*failed, "c"]
+    assert ("b has the previous components again" in message) == bool(failed)
+    api.pass_time(10)
+    assert set(api.running(THEIRS)) == set(failed) and offers(api) == dict.fromkeys(FLEET, "8")
+    del api.annotations("c")[kube_client.ANNOTATION_MAINTENANCE]
+    api.per_node.clear()
+    carry_out(api)
+    assert is_adopted(api)
+
+
+def test_a_node_that_went_back_but_cannot_be_written_is_told(api):
+    api.per_node["a", OUR_IMAGE] = "no chips"
+
+    def look(_second):
+        begun = mindcluster_foreign.ANNOTATION_ADOPTION in api.annotations("a")
+        if begun and mindcluster_foreign.LABEL_ADOPTED not in api.labels("a"):
+            api.annotations("a")[kube_client.ANNOTATION_MAINTENANCE] = "{}"
+
+    with pytest.raises(NpuError) as caught:
+        carry_out(api, then=look)
+    _why, told, where, *_more = caught.value.message.splitlines()
+    assert told.startswith("A maintenance of the node a began") and where == "a has the previous components again"
+    assert set(api.running(THEIRS)) == set(FLEET)
+
+
+def test_a_later_run_leaves_nodes_that_install_has_added_meanwhile_alone(api):
+    """Theirs were set aside, and are to come back on no node that ours serve."""
+    carry_out(api)
+    add(api, "d", **{kube_client.LABEL_COMPONENTS: "enabled"})
+    add(api, "e")
+    one, plan, _cluster = adoption(api, hosts=("e",))
+    todo = one.todo(plan.due)
+    assert one.carry_out(plan.due) == todo == ["move e", *SET_ASIDE]
+    api.pass_time(10)
+    assert api.both == set() and api.running(THEIRS) == {} and set(api.running(OURS)) == {*FLEET, "d", "e"}
+    assert api.labels("d")[mindcluster_foreign.LABEL_ADOPTED] == "true"
+    # Install goes on, and a node that comes later gets none of theirs.
+    assert all(mindcluster_foreign.is_set_aside(api.objects[SETS][name]) for name in (THEIRS, THEIR_EXPORTER))
+    add(api, "f")
+    assert api.running(THEIRS) == {}
+
+
+def test_a_later_run_leaves_a_node_to_another_device_plugin_of_theirs(api):
+    carry_out(api)
+    other = their_plugin(nodeSelector={"rack": "r2"})
+    other["metadata"]["name"] = "other"
+    api.deploy(other)
+    add(api, "d", rack="r2", **{kube_client.LABEL_COMPONENTS: "paused"})
+    add(api, "e")
+    carry_out(api, hosts=("e",))
+    api.pass_time(10)
+    assert mindcluster_foreign.LABEL_ADOPTED not in api.labels("d") and set(api.running("other")) == {"d"}
+
+
+@pytest.mark.parametrize("back", [False, True])
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_node_that_is_written_meanwhile_is_labelled(api, back, gone):
+    """By its kubelet, between the list of all nodes and the patch of this one; or it is deleted."""
+
+    def on_patch():
+        api.on_patch = lambda: None
+        api.put(NODES, *api.objects[NODES].values())
+
+    carry_out(api)
+    add(api, "d", **{kube_client.LABEL_COMPONENTS: "enabled"})
+    add(api, "e")
+    api.on_patch = on_patch
+    if gone:
+        api.faults["PATCH", NODES + "/d"] = (404, "nodes d not found")
+    done = carry_out(api, hosts=("a" if back else "e",), back=back)
+    assert done[0] == ("move a" if back else "move e")
+    assert gone or api.labels("d")[mindcluster_foreign.LABEL_ADOPTED] == "true"
 
 
 def test_a_pod_that_restarts_meanwhile_is_told(api):
