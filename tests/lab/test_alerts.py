@@ -65,6 +65,7 @@ def test_the_dashboards_ask_what_prometheus_understands(promtool, tmp_path):
             "NpuProbeStale",
             "12m",
         ),
+        ({STATE % "ready": "1x60"}, "NpuProbeStale", "6m"),
         ({HEALTH % "Critical": "1x60"}, "NpuChipUnhealthy", "6m"),
         ({HEALTH % "UNKNOWN": "1x60"}, "NpuChipUnhealthy", "6m"),
         ({HEALTH % "Alarm": "1x60", FAULT % "SeparateNPU": "1x60"}, "NpuChipFault", "6m"),
@@ -77,7 +78,7 @@ def test_the_dashboards_ask_what_prometheus_understands(promtool, tmp_path):
         ({STEP % "upgrade-failed": "1x60"}, "NpuUpgradeFailed", "6m"),
         ({WAITS: "1x300"}, "NpuApprovalWaiting", "241m"),
         ({'npuops_fleet_storm{instance="control"}': "1x60"}, "NpuRecoveryStorm", "2m"),
-        ({SEEN % "no plugin": "1x90", HEALTHY: "0x90"}, "NpuNodeDrifted", "61m"),
+        ({SEEN % "no plugin": "1x120", HEALTHY: "0x120"}, "NpuNodeDrifted", "91m"),
         ({LOOKED: "0x300"}, "NpuFleetStatusStale", "190m"),
     ],
 )
@@ -98,7 +99,7 @@ def test_alert_fires(promtool, tmp_path, series, alert, after):
         ({STEP % "upgrade-failed": "1x10 stale"}, "NpuUpgradeFailed", "9m", "12m"),
         ({WAITS: "1x250 stale"}, "NpuApprovalWaiting", "245m", "252m"),
         ({'npuops_fleet_storm{instance="control"}': "1x10 0x10"}, "NpuRecoveryStorm", "9m", "12m"),
-        ({SEEN % "wedged": "1x70 stale", SEEN % "ready": "_x70 1x10", HEALTHY: "0x70 1x10"}, "NpuNodeDrifted", "65m", "72m"),
+        ({SEEN % "wedged": "1x100 stale", SEEN % "ready": "_x100 1x10", HEALTHY: "0x100 1x10"}, "NpuNodeDrifted", "95m", "102m"),
         ({LOOKED: "0x200 12000x10"}, "NpuFleetStatusStale", "190m", "202m"),
     ],
 )

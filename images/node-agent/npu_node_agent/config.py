@@ -62,7 +62,8 @@ _SETTINGS = (
     ("probe-interval", "60", _seconds, "seconds between two probes"),
     ("probe-timeout", "30", _seconds, "seconds after which a probe is considered hung"),
     ("probe-failures", "3", _count, "consecutive failures after which the driver is considered wedged"),
-    ("metrics-address", "0.0.0.0:9461", _address, "address (host:port) for /metrics, /healthz and /readyz"),
+    # The address of the pod may be of either family.
+    ("metrics-address", ":9461", _address, "address (host:port) for /metrics, /healthz and /readyz; without a host, all addresses"),
     ("api-server", "", str, "URL of the API server; if empty, that of the cluster in which the agent runs"),
     ("api-token-file", _SERVICE_ACCOUNT + "/token", str, "file with the bearer token, read for every request"),
     ("api-ca-file", _SERVICE_ACCOUNT + "/ca.crt", str, "file with the CA of the API server's certificate"),

@@ -63,15 +63,16 @@ async def _run(settings: argparse.Namespace) -> None:
     server = settings.api_server or kube.in_cluster()
     api = kube.Api(server, settings.api_token_file, settings.api_ca_file) if server else None
     reporter = Reporter(api, settings.node_name, changed, metrics)
-    conditions = NodeConditions(api, settings.node_name, changed)
+    conditions = NodeConditions(api, settings.node_name, changed, metrics)
     notices = Notices(api, settings.node_name, changed)
+    memory = os.path.join(settings.plugin_dir, chip_memory.NAME)
     prober = Probe(
         settings.driver_tree,
         settings.npu_smi.split(":"),
         settings.pci_devices,
         os.path.join(settings.run_dir, "npu-smi.lock"),
         settings.probe_timeout,
-        os.path.join(settings.plugin_dir, chip_memory.NAME),
+        memory,
     )
     taints = DeviceTaints(api if settings.device_taints else None, settings.node_name, PhysicalIds(prober.npu_smi), changed)
     watch = Watch(
@@ -79,7 +80,13 @@ async def _run(settings: argparse.Namespace) -> None:
         prober,
         Faults(prober.npu_smi),
         spec,
-        HostPaths(settings.dev_dir, settings.driver_tree, os.path.join(settings.plugin_dir, runtime_mode.NAME)),
+        HostPaths(
+            settings.dev_dir,
+            settings.driver_tree,
+            os.path.join(settings.plugin_dir, runtime_mode.NAME),
+            settings.pci_devices,
+            memory,
+        ),
         reporter,
         conditions,
         taints,

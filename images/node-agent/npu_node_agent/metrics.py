@@ -115,9 +115,10 @@ class Metrics:
         self.cdi_valid = Metric(
             "gauge", "cdi_spec_valid", "1 if the CDI spec fits the chips and the loaded driver, or is not used, 0 otherwise."
         )
-        self.reports_pending = Metric(
+        self.report_pending = Metric(
             "gauge", "report_pending", "1 while the current state of the node is not yet reported to the API server."
         )
+        self._pending: set[str] = set()
         self.devices = Metric("gauge", "devices", "Number of devices offered to the kubelet, by resource and health.")
         self.allocations = Metric("counter", "allocations_total", "Total number of Allocate calls by resource and result.")
         self.connections_refused = Metric(
@@ -131,6 +132,11 @@ class Metrics:
         self.kubelet_registrations = Metric(
             "counter", "kubelet_registrations_total", "Total number of successful registrations with the kubelet."
         )
+
+    def pending(self, what: str, pending: bool) -> None:
+        """Whether this part of the node's state is not reported yet."""
+        (self._pending.add if pending else self._pending.discard)(what)
+        self.report_pending.set(bool(self._pending))
 
     def render(self) -> str:
         """All metrics in the text format."""

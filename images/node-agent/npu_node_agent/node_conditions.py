@@ -12,6 +12,7 @@ from typing import Dict, Iterable, Optional
 from .background import Background
 from .changed import Changed
 from .kube import STRATEGIC_MERGE_PATCH, Api, ApiError
+from .metrics import Metrics
 from .report import rfc3339_now
 from .verdict import Verdict
 
@@ -33,11 +34,18 @@ class NodeConditions:
     """
 
     def __init__(
-        self, api: Optional[Api], node: str, changed: Changed, heartbeat: float = _HEARTBEAT, retry: float = _RETRY_FIRST
+        self,
+        api: Optional[Api],
+        node: str,
+        changed: Changed,
+        metrics: Metrics,
+        heartbeat: float = _HEARTBEAT,
+        retry: float = _RETRY_FIRST,
     ) -> None:
         self._api = api
         self._path = "/api/v1/nodes/" + node if node else ""
         self._changed = changed
+        self._metrics = metrics
         self._heartbeat = heartbeat
         self._retry = retry
         self._wanted: Verdicts = {}
@@ -57,7 +65,7 @@ class NodeConditions:
         if api is None or not self._path:
             await self._changed.until(lambda: False)
             return
-        delay = self._retry
+        delay, written = self._retry, False
         complaint = ""
         while True:
             await self._changed.until(lambda: self._wanted != self._done, self._heartbeat if self._done else None)
@@ -68,14 +76,20 @@ class NodeConditions:
                 for kind, verdict in wanted.items():
                     if verdict != self._done.get(kind):
                         log.info("condition %s: %s, %s", kind, verdict.status, verdict.reason)
-                self._done, self._since, delay = wanted, since, self._retry
+                self._done, self._since, delay, written = wanted, since, self._retry, True
+                self._metrics.pending("conditions", False)
             except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # including timeouts and missing threads
-                if isinstance(exc, ApiError) and exc.status == _FORBIDDEN:
+                forbidden = isinstance(exc, ApiError) and exc.status == _FORBIDDEN
+                if forbidden:
                     # Permissions may be older than this agent. Nothing depends on the conditions, so it is tried rarely.
                     problem, pause = "the agent may not write the conditions of its node: %s" % exc, self._heartbeat
                 else:
+                    # It may have taken effect: what the Node has is not known.
+                    self._done = {}
                     problem, pause = "cannot write the conditions, retrying: %s" % exc, delay
                     delay = min(delay * 2, _RETRY_LONGEST)
+                # Without an admission policy, it never may.
+                self._metrics.pending("conditions", written or not forbidden)
             if problem and problem != complaint:
                 log.warning("%s", problem)
             complaint = problem

@@ -66,7 +66,7 @@ class Reporter:
             return
         delay = self._retry
         complaint = None
-        self._metrics.reports_pending.set(0)
+        self._metrics.pending("report", False)
         while True:
             refresh = _EVENT_REFRESH if isinstance(self._done, dict) else None
             await self._changed.until(lambda: self._wanted != self._done, refresh)
@@ -77,11 +77,11 @@ class Reporter:
                 if wanted != self._done:
                     log.info("reported to the cluster: %s", "wedged" if isinstance(wanted, dict) else wanted)
                 self._done, delay, complaint = wanted, self._retry, None
-                self._metrics.reports_pending.set(0)
+                self._metrics.pending("report", False)
             except (OSError, ApiError, ValueError, KeyError, RuntimeError) as exc:  # including timeouts and missing threads
                 # Part of it may have taken effect: what the cluster has is not known.
                 self._done = None
-                self._metrics.reports_pending.set(1)
+                self._metrics.pending("report", True)
                 if str(exc) != complaint:
                     complaint = str(exc)
                     log.warning("cannot report to the API server, retrying: %s", exc)

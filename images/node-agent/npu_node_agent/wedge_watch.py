@@ -80,7 +80,9 @@ class Watch:
         self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
-        self._chips: Optional[Sequence[dict]] = None  # as npu-smi listed them last; None: not known in this state of the driver
+        self._chips: Optional[Sequence[dict]] = (
+            None  # as the last probe that counts found them; None: not known in this state of the driver
+        )
         self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
         self._missing: Optional[str] = None
         self._unwritten: Optional[dict] = None  # what driver-suspended is to say of this wedge, until it could be written
@@ -178,14 +180,14 @@ class Watch:
 
     def _failed(self, result: probe.Result, state: str) -> None:
         self._failures += 1
-        self._chips = result.chips
         log.warning("probe failed: %s", result.reason, extra={"failures": self._failures, "output": result.output})
         if state == READY and self._failures >= self._limit:
             log.error("wedged: %d consecutive probes failed, so the driver is suspended", self._failures)
             self._markers.suspend()
         suspended = self._markers.suspended
         if suspended is None:
-            return
+            return  # a single probe that fails is no verdict, about the chips neither
+        self._chips = result.chips
         # One that was ready until now may still have the explanation of an earlier wedge.
         if self._unwritten is None and (state == READY or SINCE not in suspended):
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())

@@ -19,6 +19,7 @@ from npu_node_agent import chips_condition, driver_condition
 from npu_node_agent.changed import Changed
 from npu_node_agent.driver_condition import NOT_LOADED, TYPE, works
 from npu_node_agent.kube import Api
+from npu_node_agent.metrics import Metrics
 from npu_node_agent.node_conditions import NodeConditions
 
 READY = {"type": "Ready", "status": "True", "reason": "KubeletReady"}
@@ -185,14 +186,23 @@ def test_reasons_are_none_of_a_maintenance():
 
 
 @pytest.fixture
-def written(api, caplog):
+def metrics():
+    return Metrics()
+
+
+def pending(metrics):
+    return "npuops_node_agent_report_pending 1.0\n" in metrics.render()
+
+
+@pytest.fixture
+def written(api, caplog, metrics):
     """written(act): what ``act(conditions)`` brings about, with a writer that retries and beats quickly."""
     caplog.set_level(logging.INFO)
 
     def run(act, heartbeat=3600.0, retry=0.01):
         async def run_both():
             changed = Changed()
-            condition = NodeConditions(Api(api.url, "", ""), "node-1", changed, heartbeat=heartbeat, retry=retry)
+            condition = NodeConditions(Api(api.url, "", ""), "node-1", changed, metrics, heartbeat=heartbeat, retry=retry)
             task = asyncio.create_task(condition.run())
             await asyncio.wait_for(act(condition), 30)
             task.cancel()
@@ -297,11 +307,42 @@ def test_a_conflict_is_retried(api, written):
     assert len(api.status_patches()) == 3
 
 
-def test_a_refusal_is_told_once_and_the_next_heartbeat_tries_again(api, written, caplog):
+def test_a_write_whose_answer_is_lost_is_repeated_although_the_verdict_is_the_old_one_again(api, written):
+    """What the Node has is not known then."""
+
+    async def act(condition):
+        condition.want(both(works({})))
+        await until(lambda: TYPE in api.conditions)
+        api.loses = lambda _method, path: path.endswith("/status")
+        condition.want(both(NOT_LOADED))
+        await until(lambda: api.conditions[TYPE]["status"] == "False")
+        api.loses = lambda _method, _path: False
+        condition.want(both(works({})))
+        await until(lambda: api.conditions[TYPE]["status"] == "True")
+
+    written(act, retry=0.3)
+
+
+def test_conditions_that_cannot_be_written_any_more_are_pending(api, written, metrics):
+    async def act(condition):
+        condition.want(both(works({})))
+        await until(lambda: TYPE in api.conditions)
+        assert not pending(metrics)
+        api.refusals = [FORBIDDEN] * 1000
+        await until(lambda: pending(metrics))
+        api.refusals = []
+        await until(lambda: not pending(metrics))
+
+    written(act, heartbeat=0.02)
+
+
+def test_a_refusal_is_told_once_and_the_next_heartbeat_tries_again(api, written, caplog, metrics):
     api.refusals = [FORBIDDEN] * 3
 
     async def act(condition):
         condition.want(both(works({})))
+        await until(lambda: len(api.status_patches()) == 3)
+        assert not pending(metrics), "without the admission policy, it never may"
         await until(lambda: TYPE in api.conditions)
 
     written(act, heartbeat=0.05)
@@ -311,7 +352,7 @@ def test_a_refusal_is_told_once_and_the_next_heartbeat_tries_again(api, written,
 
 def test_without_an_api_server_nothing_is_done(caplog):
     async def act():
-        condition = NodeConditions(None, "node-1", Changed())
+        condition = NodeConditions(None, "node-1", Changed(), Metrics())
         condition.want(both(NOT_LOADED))
         task = asyncio.create_task(condition.run())
         await asyncio.sleep(0.05)

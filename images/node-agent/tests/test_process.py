@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
@@ -25,7 +26,7 @@ def test_flag_wins_over_variable_over_default():
     environment = {"NPU_AGENT_PROBE_INTERVAL": "90", "NPU_AGENT_PROBE_TIMEOUT": "20"}
     settings = config.parse(["--probe-timeout", "10"], environment)
     assert (settings.probe_interval, settings.probe_timeout, settings.probe_failures) == (90, 10, 3)
-    assert settings.run_dir == "/run/npuops" and settings.metrics_address == ("0.0.0.0", 9461)
+    assert settings.run_dir == "/run/npuops" and settings.metrics_address == ("", 9461)
     assert config.parse(["--metrics-address", "[::]:9"], {}).metrics_address == ("::", 9)
     assert not config.parse([], {}).device_taints and config.parse([], {"NPU_AGENT_DEVICE_TAINTS": "true"}).device_taints
 
@@ -73,6 +74,20 @@ def test_stops_quickly_while_a_probe_hangs(agent, ready):
 def _listens(port):
     with socket.socket() as peer:
         return peer.connect_ex(("127.0.0.1", port)) == 0
+
+
+def test_pages_on_all_addresses(agent):
+    """The kubelet asks for them at the address of the pod, which has either family. Some machines have no IPv6."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    agent.settings["metrics-address"] = ":%d" % port
+    agent.start()
+    wait_for(lambda: _listens(port))
+    with open("/proc/net/if_inet6", encoding="ascii") if os.path.exists("/proc/net/if_inet6") else io.StringIO() as stream:
+        has_ipv6 = bool(stream.read())
+    with socket.socket(socket.AF_INET6 if has_ipv6 else socket.AF_INET) as peer:
+        assert peer.connect_ex(("::1" if has_ipv6 else "127.0.0.1", port)) == 0
 
 
 def test_pages(agent):

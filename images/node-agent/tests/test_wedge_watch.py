@@ -42,6 +42,7 @@ occupied) printf 'dcmi model initialized failed, because the device is used. ret
 fewer) head -n 12 good; tail -n 1 good ;;
 garbage) head -c 3000 /dev/urandom ;;
 killed) kill -KILL $$ ;;
+crashes) kill -SEGV $$ ;;
 memory) printf 'dcmi module initialize failed. ret is -8003\\n'; exit 189 ;;
 loader) echo 'npu-smi: error while loading shared libraries: libc_sec.so: cannot map zero-fill pages: Cannot allocate memory'; exit 127 ;;
 hang) setsid bash -c 'while [ "$(cat mode)" = hang ]; do sleep 0.1; done' & sleep 1000 ;;
@@ -208,6 +209,17 @@ def test_two_failures_are_no_wedge(agent, api, chips, ready):
     wait_for(lambda: "responds again after" in agent.read_log())
     assert marker(agent, "driver-ready") and not marker(agent, "driver-suspended")
     assert not api.calls("PATCH", "POST", "DELETE")
+
+
+def test_a_probe_that_fails_says_nothing_of_single_chips(agent, address, chips, ready):
+    """Otherwise each one would end the alerts about a chip, and the node would serve no chip until the next one."""
+    agent.settings["probe-failures"] = 1000 - 1
+    chips.list("Critical")
+    agent.start()
+    wait_for(lambda: sample(agent, 'probes_total{result="ok"}'))
+    chips.set("fails")
+    wait_for(lambda: (sample(agent, "probe_failures") or 0) >= 2)
+    assert sample(agent, 'chips{source="npu-smi"}') == 8
 
 
 def test_a_healthy_node_is_read_once_for_each_report_and_gets_one_condition(agent, api, chips, ready):

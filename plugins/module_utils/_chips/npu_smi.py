@@ -78,6 +78,8 @@ _BROKEN_PROGRAM = (
     errno.ELOOP,
     errno.EINVAL,
 )
+# Signals by which a program ends itself: with a broken driver or library, it would at each call.
+_CRASHES = {int(number): number.name for number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)}
 # What the dynamic loader prints, in the C locale, if intact libraries cannot be loaded because of a shortage.
 _SHORTAGE = re.compile(r"Cannot allocate memory|Too many open files|failed to map segment")
 _STATUSES = {code & 255: code for code in sorted(DCMI_CODES)}
@@ -267,6 +269,11 @@ def failure(command, status, output):
     shown = re.search(r"\bret(?: is |=)(-[0-9]{4})\b", output)
     code = int(shown.group(1)) if shown else _STATUSES.get(status)
     message = "%s failed with status %d" % (command, status)
+    if -status in _CRASHES or status - 128 in _CRASHES:
+        message = "%s crashed (%s). Check dmesg; the driver tree may be damaged, or not that of the loaded driver" % (
+            command,
+            _CRASHES.get(-status) or _CRASHES[status - 128],
+        )
     short = status == 127 and _SHORTAGE.search(output)
     if short:
         message += ": the host is short of memory or open files"
@@ -284,9 +291,10 @@ def failure(command, status, output):
 
 
 def _signal(status):
-    """The name of the signal for ``status``, also in the form in which shells return it (128 + number); otherwise None."""
+    """The name of the signal with which something else ended npu-smi, also in the form in which shells return it (128 + number);
+    otherwise None."""
     number = -status if status < 0 else status - 128
-    if status >= 0 and number not in (signal.SIGKILL, signal.SIGTERM):
+    if number in _CRASHES or (status >= 0 and number not in (signal.SIGKILL, signal.SIGTERM)):
         return None  # DCMI codes are in the same range, but do not include these two
     try:
         return signal.Signals(number).name

@@ -38,10 +38,11 @@ class Found:
         self.size = size
 
 
-def search(top, has_time):
+def search(top, has_time, skip=()):
     """(the regular files below the directory ``top``, what else is there and is not read, as (path, why)).
 
-    Nothing more is searched once ``has_time()`` is false.
+    Nothing more is searched once ``has_time()`` is false. Sockets, which have nothing to read, and what is in the directories
+    ``skip`` of ``top`` is in neither.
     """
     found, others = [], []
     seen, full = 0, None
@@ -66,6 +67,8 @@ def search(top, has_time):
         except OSError as exc:
             others.append((path, "it cannot be read: %s" % exc.strerror))
         for name, info in sorted(files):
+            if stat.S_ISSOCK(info.st_mode):
+                continue
             problem = _unfit(info)
             if problem:
                 others.append((os.path.join(path, name), problem))
@@ -74,7 +77,7 @@ def search(top, has_time):
         if len(parts) >= _DEEPEST and directories:
             others.append((path, "its directories are not searched: they are nested too deeply"))
         else:
-            waiting += [parts + (name,) for name, _info in sorted(directories, reverse=True)]
+            waiting += [parts + (name,) for name, _info in sorted(directories, reverse=True) if parts or name not in skip]
     if full:
         others.append((top, full))
     return found, others

@@ -39,6 +39,8 @@ _OWN_UNITS = ("npu-driver*", "npuops*")
 _UNITS = ("kubelet", "containerd", "k3s", "k3s-agent", "rke2-server", "rke2-agent", "snap.microk8s.daemon-*")
 _KERNEL = {"kernel-this-boot": "0", "kernel-previous-boot": "-1"}
 STATE = {"state": "/var/lib/npuops", "run": "/run/npuops"}
+# The Python of npu_python: thousands of files that say nothing of this host.
+_NOT_STATE = ("python",)
 LOGS = {"var-log-npu": "/var/log/npu", "ascend_seclog": "/var/log/ascend_seclog", "root-ascend-log": "/root/ascend/log"}
 
 
@@ -225,7 +227,7 @@ class HostPart:
 
     def _add_state(self):
         for folder, top in STATE.items():
-            for number, file in enumerate(self._search(top, lambda: True)):
+            for number, file in enumerate(self._search(top, lambda: True, _NOT_STATE)):
                 self._add_file(folder, top, file, number, _MOST_STATE, whole=True)
         directory, name = os.path.split(cdi_spec.PATH)
         self._add_file("cdi", directory, host_files.Found((name,), 0, 0), 0, _MOST_STATE, whole=True)
@@ -265,8 +267,8 @@ class HostPart:
                 return
             self._add_file("logs/" + folder, top, file, number, _MOST_LOG, whole=False)
 
-    def _search(self, top, has_time):
-        """The files below a directory of the host that are found while ``has_time()``."""
+    def _search(self, top, has_time, skip=()):
+        """The files below a directory of the host, but for its directories ``skip``, that are found while ``has_time()``."""
         place = self.fs + top
         if os.path.islink(place):
             self.gathered.leave_out(top, "it is a link")
@@ -274,7 +276,7 @@ class HostPart:
         if not os.path.isdir(place):
             self.gathered.leave_out(top, "it does not exist", absent=True)
             return []
-        found, others = host_files.search(place, has_time)
+        found, others = host_files.search(place, has_time, skip)
         for path, why in others:
             self.gathered.leave_out(path[len(self.fs) :], why)
         return found

@@ -11,6 +11,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
+from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.and_more import and_more
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
@@ -43,10 +44,16 @@ class Guards:
         if not self.attempts or len(tried) < self.attempts:
             return None
         again = maintenance_record.rfc3339((maintenance_record.seconds_of(tried[-self.attempts]) or 0) + DAY)
+        # The annotation with the attempts also tells that the cordon is ours, so it is not to be removed.
+        now_command = this_run.again("heal", {"npu_heal_attempts": 0}, node=node["metadata"]["name"])
         return (
-            "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. Check its chips. To try"
-            " again now: kubectl annotate node %s %s-"
-            % (_times(tried), self.attempts, again, node["metadata"]["name"], maintenance_record.ANNOTATION_LAST)
+            "%s and it is wedged again; npu_heal_attempts allows %d a day, so the next is at %s. Check its chips. To try now: %s"
+            % (
+                _times(tried),
+                self.attempts,
+                again,
+                now_command,
+            )
         )
 
     def fresh(self, uptime: float) -> str | None:

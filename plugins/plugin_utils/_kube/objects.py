@@ -131,8 +131,22 @@ def patch_for(actual: Object, definition: Object) -> Object | None:
 
     Most patches of kubernetes.core name what the object has already. A request that changes nothing costs as much as any other.
     """
-    _actual, patch = apply_patch(actual, definition)
+    patch = _additions(definition) if definition["kind"] == "Namespace" else _applied(actual, definition)
     return None if patch == actual or merged(actual, patch) == actual else patch
+
+
+def _additions(definition: Object) -> Object:
+    """What the definition names. A namespace has other owners, and what one of them applied is not for us to take away."""
+    return {"metadata": {part: definition["metadata"][part] for part in ("labels", "annotations") if definition["metadata"].get(part)}}
+
+
+def _applied(actual: Object, definition: Object) -> Object:
+    try:
+        _actual, patch = apply_patch(actual, definition)
+    except (ValueError, TypeError, AttributeError):
+        # The annotation was edited. Without it, nothing that an earlier definition named is removed.
+        patch = dict_merge(definition, annotate(definition))
+    return patch
 
 
 def merged(actual: Any, patch: Any) -> Any:

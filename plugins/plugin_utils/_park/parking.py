@@ -116,7 +116,7 @@ class Parking:
 
         def settle(workload: Workload, exc: NpuError) -> None:
             expected = isinstance(exc, (kube_client.Refused, Unreadable)) or exc.details.get("missing") is not None
-            if not expected:
+            if not expected or getattr(exc, "outage", False):
                 raise exc
             self.outcome.leave(workload, exc.message, repair=workload.marked)
 
@@ -132,7 +132,7 @@ class Parking:
             self._restore(workload)
 
         def settle(workload: Workload, exc: NpuError) -> None:
-            if isinstance(exc, kube_client.Unreachable):
+            if getattr(exc, "outage", False):
                 gone.append(exc)
             self.outcome.leave(workload, exc.message, repair=True)
 

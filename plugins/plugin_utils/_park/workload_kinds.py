@@ -231,18 +231,21 @@ class Workload:
             return self.phase in _OVER
         if self.kind.off is not True or self.kind.beside:
             return False
-        status = self.item.get("status") or {}
-        if status.get("jobDeploymentStatus") in ("Complete", "Failed"):  # of a RayJob
+        if self.value(("status", "jobDeploymentStatus")) in ("Complete", "Failed"):  # of a RayJob
             return True
-        return any(entry.get("type") in _ENDED and entry.get("status") == "True" for entry in status.get("conditions") or [])
+        conditions = self.value(("status", "conditions"))
+        # The schema of a custom resource may allow anything.
+        return any(
+            dig(entry, ("type",)) in _ENDED and dig(entry, ("status",)) == "True"
+            for entry in (conditions if isinstance(conditions, list) else [])
+        )
 
     def still_running(self) -> int:
         """How many pods it says it has, as far as it has noticed its last change; 0 where it says nothing."""
         if self.kind.by_command:
             return 0 if self.over or self.phase == "Aborted" else 1
-        status = self.item.get("status") or {}
-        seen = status.get("observedGeneration")
-        if seen is not None and seen < self.item["metadata"].get("generation", 0):
+        seen = self.value(("status", "observedGeneration"))
+        if isinstance(seen, int) and seen < self.item["metadata"].get("generation", 0):
             return 1
         count = self.value(self.kind.running) if self.kind.running else 0
         return count if isinstance(count, int) else 0

@@ -20,6 +20,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._park.workload_kinds
     Kind,
     Workload,
     completed,
+    dig,
     discover,
     each,
     read_custom,
@@ -154,7 +155,8 @@ class _Search:
         return asked
 
     def _is_spared(self, pod: Object) -> bool:
-        return self._spared.matches((pod.get("metadata") or {}).get("labels") or {})
+        labels = dig(pod, ("metadata", "labels"))
+        return self._spared.matches(labels if isinstance(labels, dict) else {})
 
     def _climb(self, kind: Kind, item: Object, asked: set[str], namespace: str | None) -> None:
         """Add the topmost workload at or above an object. ``namespace``: of the pods, their owner may have none."""
@@ -243,11 +245,15 @@ def _templates(node: Any) -> Iterator[Object]:
 def _requested(pod_spec: Object) -> set[str]:
     """The names of all resources that one of the containers asks for, those of the start included."""
     names: set[str] = set()
-    for container in (pod_spec.get("containers") or []) + (pod_spec.get("initContainers") or []):
-        resources = container.get("resources") if isinstance(container, dict) else None
-        for key in ("limits", "requests"):
-            counts = (resources or {}).get(key) or {}
-            names.update(name for name, count in counts.items() if str(count) not in ("0", ""))
+    for listed in ("containers", "initContainers"):
+        containers = pod_spec.get(listed)
+        # The schema of a custom resource may allow anything.
+        for container in containers if isinstance(containers, list) else []:
+            for key in ("limits", "requests"):
+                counts = dig(container, ("resources", key))
+                names.update(
+                    name for name, count in (counts if isinstance(counts, dict) else {}).items() if str(count) not in ("0", "")
+                )
     return names
 
 

@@ -20,9 +20,11 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt import way_ba
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.move import Move
 from ansible_collections.npuops.ascend.plugins.plugin_utils._adopt.sides import Theirs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data import this_run
+from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import wedged_reboot
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance import begin, purpose
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import foreign
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record import halt
+from ansible_collections.npuops.ascend.plugins.plugin_utils._record import record as maintenance_record
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import report_table
 
 from support import controller
@@ -68,6 +70,14 @@ def in_recovery():
     return planning.make([dict(entry, config=dict(entry["config"], node_name="npu-a"))], nodes).problem
 
 
+def tired():
+    """What heal says of a node that it has rebooted often enough."""
+    guards = wedged_reboot.Guards(600, 2, 1, 20, 600, False)
+    last = {"run": "run-1", "generation": 3, "recoveries": ["2026-11-21T10:00:00Z", "2026-11-21T11:00:00Z"]}
+    now = maintenance_record.seconds_of("2026-11-21T12:00:00Z")
+    return guards.tired(stub.node("npu-a", annotations={maintenance_record.ANNOTATION_LAST: json.dumps(last)}), now)
+
+
 def failed_report():
     made = reports.rows(("worker-17", "failed", "It is broken.", reports.planned("npu-a"), reports.node("npu-a")))
     return report_table.problem(reports.document(made, None, "upgrade"))
@@ -98,6 +108,7 @@ SCENARIOS = {
     "a node that failed before": (lambda: purpose._failed_before(node()), [A]),  # noqa: SLF001
     "an interruption": (interrupted, [BOTH, BOTH, BOTH]),
     "a recovery in a plan": (in_recovery, [A]),
+    "a node in recovery that was rebooted too often": (tired, [A]),
     "a report": (failed_report, [BOTH]),
     "an adoption": (lambda: moved(None), [BOTH, BOTH]),
     "a return": (lambda: moved(Theirs([], [])), [BOTH, BOTH]),

@@ -372,6 +372,15 @@ def test_killed_or_out_of_memory_is_no_verdict(smi, host, script):
         smi.info()
 
 
+@pytest.mark.parametrize("script", ["kill -SEGV $$", "kill -ABRT $$", "exit 139"])
+def test_a_crash_is_a_verdict(smi, host, script):
+    """With a broken driver or library, each npu-smi crashes. It is no shortage, which ends."""
+    host.program(host.root + "/driver/tools/npu-smi", "#!/bin/sh\n%s\n" % script)
+    with pytest.raises(NpuError, match=r"npu-smi info crashed \(SIG(SEGV|ABRT)\). Check dmesg") as raised:
+        smi.info()
+    assert not isinstance(raised.value, NoVerdict)
+
+
 def test_a_damaged_tree_is_a_verdict(smi, host):
     host.program(host.root + "/driver/tools/npu-smi", "\x7fELF not really")
     with pytest.raises(NpuError) as raised:

@@ -21,8 +21,8 @@ def top(tmp_path):
     return tmp_path / "logs"
 
 
-def search(top, has_time=lambda: True):
-    return host_files.search(str(top), has_time)
+def search(top, has_time=lambda: True, skip=()):
+    return host_files.search(str(top), has_time, skip)
 
 
 def names(found):
@@ -34,6 +34,14 @@ def test_regular_files_wherever_they_are(top):
     (top / "a" / "b" / "one.log").write_text("1")
     (top / "two.log").write_text("2")
     assert sorted(names(search(top)[0])) == ["a/b/one.log", "two.log"]
+
+
+def test_what_is_below_a_directory_that_is_skipped(top):
+    """The Python of npu_python, thousands of files. A directory of that name elsewhere is another one."""
+    for directory in (top / "python" / "lib", top / "other" / "python"):
+        directory.mkdir(parents=True)
+        (directory / "it").write_text("1")
+    assert names(search(top, skip=("python",))[0]) == ["other/python/it"]
 
 
 def hard_link(top, outside):
@@ -68,7 +76,8 @@ def directory(top, _outside):
 def test_what_is_no_file_of_that_directory_is_not_read(top, make):
     make(top, top.parent / "outside")
     found, others = search(top)
-    assert found == [] and (make is directory or [path for path, _why in others] == [str(top / "it")])
+    # A socket has nothing to read, so the bundle lacks nothing.
+    assert found == [] and [path for path, _why in others] == ([] if make in (directory, unix_socket) else [str(top / "it")])
     # Nor if it was one when the directory was searched.
     for read in (host_files.read_tail, host_files.read_whole):
         with pytest.raises(host_files.Unreadable):

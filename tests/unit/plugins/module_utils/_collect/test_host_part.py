@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import socket
 import stat
 import time
 
@@ -182,6 +183,18 @@ def test_a_name_that_is_made_up_is_a_real_one_too(full):
     assert len(set(names)) == len(names)
     found = {text for name, text in texts(part).items() if "unnamed-" in name}
     assert found == {"%s %d\n" % (kind, number) for kind in ("real", "odd") for number in range(6)}
+
+
+def test_the_python_of_install_and_sockets_are_neither_there_nor_missing(full, monkeypatch):
+    """The room is for the logs, and a bundle that has everything is complete."""
+    full.write("var/lib/npuops/python/current/lib/big.py", "x" * 10**6)
+    os.mkdir(os.path.join(full.fs, "var/lib/npuops/device-plugins"))
+    monkeypatch.chdir(os.path.join(full.fs, "var/lib/npuops/device-plugins"))
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("a.sock")  # a path must be short
+    part = gather(full, limit=10**6)
+    assert "logs/ascend_seclog/sec.log" in texts(part)
+    assert not [name for name in [*texts(part), *reasons(part)] if "python" in name or "sock" in name]
 
 
 @pytest.mark.parametrize("top", ["var/log/npu", "var/lib/npuops"])

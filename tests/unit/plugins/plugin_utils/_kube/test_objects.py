@@ -84,6 +84,30 @@ def test_what_an_earlier_definition_named_goes(api, cluster):
     assert api.objects[MAPS]["c"]["data"] == {"a": "1"}
 
 
+def test_a_namespace_keeps_what_its_other_owners_applied(api, cluster):
+    """Pod Security and network policies depend on such labels. What a definition names of it is brought about."""
+    applied = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "n", "labels": {"level": "privileged"}}}
+    labels = {"level": "privileged", "team": "x"}
+    annotations = {kube_objects.LAST_APPLIED: json.dumps(applied), "note": "y"}
+    api.put("/api/v1/namespaces", {"metadata": {"name": "n", "labels": dict(labels), "annotations": dict(annotations)}})
+    assert bring_about(cluster) == ["create ConfigMap n/c"]
+    metadata = api.objects["/api/v1/namespaces"]["n"]["metadata"]
+    assert (metadata["labels"], metadata["annotations"]) == (labels, annotations)
+    ours = DEFINITIONS.replace("metadata: {name: n}", "metadata: {name: n, labels: {level: baseline}}")
+    assert bring_about(cluster, ours) == ["change Namespace n"]
+    assert api.objects["/api/v1/namespaces"]["n"]["metadata"]["labels"] == {"level": "baseline", "team": "x"}
+
+
+@pytest.mark.parametrize("text", ["garbage", "null", "5", '{"data": null}', '["x"]'])
+def test_an_annotation_of_what_was_applied_that_cannot_be_read_is_replaced(api, cluster, text):
+    bring_about(cluster)
+    api.objects[MAPS]["c"]["metadata"]["annotations"][kube_objects.LAST_APPLIED] = text
+    bring_about(cluster, DEFINITIONS.replace('"1"', '"3"'))
+    stored = api.objects[MAPS]["c"]
+    assert stored["data"] == {"a": "3"} and json.loads(stored["metadata"]["annotations"][kube_objects.LAST_APPLIED])["data"] == {"a": "3"}
+    assert bring_about(cluster, DEFINITIONS.replace('"1"', '"3"')) == []
+
+
 def test_a_drift_is_repaired(api, cluster):
     bring_about(cluster)
     api.objects[MAPS]["c"]["data"]["a"] = "changed by hand"

@@ -212,7 +212,7 @@ def test_the_attempts_of_a_day_end():
         bench.wait(1000)
     outcome = bench.run(run="run-3")
     assert outcome["outcome"] == "given-up" and bench.host.boots == 2
-    assert "2 times within a day" in outcome["reason"] and "npuops.ascend/last-maintenance-" in outcome["reason"]
+    assert "2 times within a day" in outcome["reason"] and "heal --limit npu-a -e npu_heal_attempts=0" in outcome["reason"]
     bench.wait(86400)
     assert bench.run(run="run-4")["outcome"] == "failed" and bench.host.boots == 3
 
