@@ -83,7 +83,7 @@ class Turn:
                 continue
             if life is None:
                 life, seen = SignOfLife(self._cluster, self._path, text), text
-                self._say("waits for a sign of life, for %d s: %s moves nodes, or was killed" % (DEAD_SECONDS, _named(text)))
+                self._say("waits up to %d s: %s moves nodes, or was killed" % (DEAD_SECONDS, _named(text)))
             elif text != seen:
                 raise NpuError("Nothing was changed: %s moves nodes. Wait until it ends, then run this again" % _named(text))
             self._clock.sleep(POLL_SECONDS)

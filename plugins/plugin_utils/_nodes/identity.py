@@ -21,6 +21,12 @@ ADVICE = "Correct ansible_host or npu_node_name; right after a reboot, wait unti
 _UNIQUE = (("bootID", "boot ID"), ("machineID", "machine ID"))
 
 
+def by_boot_id(nodes: Mapping[str, Object]) -> dict[str, str]:
+    """{boot ID: name} of the Node objects that have reported one. ``nodes``: by name."""
+    reported = {name: kube_client.boot_id(node) for name, node in nodes.items()}
+    return {boot_id: name for name, boot_id in reported.items() if boot_id}
+
+
 def twins(nodes: Mapping[str, Object]) -> dict[str, str]:
     """{name: why, as a phrase} of the Node objects that are one machine by what they say. ``nodes``: by name."""
     told: dict[str, str] = {}

@@ -31,7 +31,7 @@ def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> Non
     by_node: dict[str, list[CheckedHost]] = {}
     for verdict in candidates:
         by_node.setdefault(verdict.node_name, []).append(verdict)
-    by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
+    by_boot_id = node_identity.by_boot_id(nodes)
     twins = node_identity.twins(nodes)
     same = node_identity.same_host({verdict.name: verdict.facts.get("boot_id") for verdict in candidates})
     absent = [name for name in by_node if name not in nodes][:_MOST_SIMILAR]
@@ -46,12 +46,10 @@ def check(candidates: Sequence[CheckedHost], nodes: Mapping[str, Object]) -> Non
             _check_node(verdict, nodes, by_boot_id, similar.get(node_name))
 
 
-def _check_node(
-    verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: Mapping[str | None, str], similar: str | None
-) -> None:
+def _check_node(verdict: CheckedHost, nodes: Mapping[str, Object], by_boot_id: Mapping[str, str], similar: str | None) -> None:
     """``similar``: name of a node that the host may be meant to have."""
     boot_id = verdict.facts.get("boot_id")
-    same_machine = by_boot_id.get(boot_id)
+    same_machine = by_boot_id.get(boot_id or "")
     node = nodes.get(verdict.node_name)
     if node is None:
         hint = ""

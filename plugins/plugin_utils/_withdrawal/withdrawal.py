@@ -68,7 +68,7 @@ class Leaving:
         self,
         host: AskedHost,
         nodes: Mapping[str, Object],
-        by_boot_id: Mapping[str | None, str],
+        by_boot_id: Mapping[str, str],
         pods: Mapping[str | None, list[str]],
         unknown: Mapping[str | None, list[str]],
         adopted_from: Mapping[str, list[str]],
@@ -216,7 +216,7 @@ def leaving(
     hold NPUs by a ResourceClaim; ``unknown``: of those that may, and why that is unknown; ``adopted_from``: by node, as
     _adopt.way_back tells them."""
     users, maybe = npu_users_by_node.by_node(pods, by_claim, unknown)
-    by_boot_id = {kube_client.boot_id(node): name for name, node in nodes.items()}
+    by_boot_id = node_identity.by_boot_id(nodes)
     return [Leaving(host, nodes, by_boot_id, users, maybe, adopted_from or {}) for host in hosts]
 
 
@@ -272,30 +272,23 @@ def take_back(
     pods that got NPUs meanwhile do not count. ``noded``: it is in the cluster. ``served``: nodes with the device plugin of another
     client, whose ConfigMap stays. ``dra_drivers``: those whose ResourceClaims are NPUs.
 
-    A node that cannot be written, or whose pods stay, keeps no other one. Raises NpuError with all that failed when everything else
-    is done.
+    A node that cannot be written, or whose pods stay, does not stop the others. Raises NpuError with all that failed when
+    everything else is done.
     """
     each = AllOf()
     for one in departures:
         each.do("the node %s" % one.node_name, withdraw, cluster, one, check_mode, force, clock.now())
     gone = [one for one in departures if "the node %s" % one.node_name not in each.failed]
     names = [one.node_name for one in gone if one.node is not None]
-    stay: Collection[str] = ()
-
-    def wait() -> None:
-        nonlocal stay
-        try:
-            wait_until_gone(cluster, namespace, names, timeout, 1.0, clock)
-        except StillThere as exc:
-            stay = exc.nodes
-            raise
-
-    if check_mode or each.do("the pods", wait) or stay:
+    waited = check_mode or each.do("the pods", wait_until_gone, cluster, namespace, names, timeout, 1.0, clock)
+    why = each.failed.get("the pods")
+    stay = set(why.nodes) if isinstance(why, StillThere) else set()
+    if waited or stay:
         # Not sooner: device plugin and node agent would write it again, and a pod that waits would get a chip.
         if not check_mode and not force:
             for name in [name for name in names if name not in stay]:
                 if not each.do("the node %s" % name, _check_unused, cluster, name, dra_drivers):
-                    stay = {*stay, name}
+                    stay.add(name)
         each.do("the taints of chips", taints_removal.remove, cluster, [name for name in names if name not in stay], check_mode)
         for one in gone:
             if one.node_name in stay:
@@ -333,7 +326,7 @@ def _check_unused(cluster: AnyCluster, name: str, dra_drivers: Collection[str]) 
     """Raise NpuError if a pod got NPUs of the node after it was looked at, which it has for good."""
     pods = npu_users_by_node.on_nodes(cluster, [name], dra_drivers).get(name)
     if pods:
-        raise NpuError("pods use its NPUs by now: %s. Delete them or drain the node, then run again" % ", ".join(pods))
+        raise NpuError("pods have started to use its NPUs: %s. Delete them or drain the node, then run again" % ", ".join(pods))
 
 
 def reopen(cluster: AnyCluster, one: Leaving, check_mode: bool = False) -> str | None:

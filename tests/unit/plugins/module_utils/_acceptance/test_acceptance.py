@@ -103,7 +103,7 @@ def test_a_connection_that_ends_starts_nothing_twice(host):
 
 
 def test_the_answer_with_the_result_is_lost(host):
-    """The diagnosis may have taken hours. Whoever knows when it began gets its result again, and starts no other one."""
+    """The diagnosis may have taken hours. A call that names its beginning gets its result again, and starts no other one."""
     (host.fake / "hold").touch()
     began = look(host, wait=0)["began"]
     (host.fake / "hold").unlink()
@@ -181,6 +181,17 @@ def test_no_chips(tmp_path, host):
         (path / "vendor").write_text("0x8086\n")
     for level in (1, 2):
         assert list(bad(ended(host, level))) == ["chips"] and calls(host) == []
+
+
+def test_all_chips_are_lost(host):
+    functions = pci.chip_functions(str(host.root / "sys/bus/pci/devices"))
+    chip_memory.write(chip_memory.of(functions), str(host.root) + chip_memory.PATH)
+    for path in (host.root / "sys/bus/pci/devices").iterdir():
+        (path / "vendor").write_text("0x8086\n")
+    for level in (1, 2):
+        ((name, (verdict, seen)),) = bad(ended(host, level)).items()
+        assert (name, verdict) == ("chip_count", "FAIL") and calls(host) == []
+        assert seen.startswith("0 of 2 chips: 0000:00:00.0, 0000:01:00.0 are missing from the PCI bus")
 
 
 def test_history_is_kept_and_bounded(host):

@@ -88,7 +88,7 @@ def test_a_run_that_lives_is_left_alone(api):
         "Nothing was changed: the run other with npu_adopt_state: returned moves nodes. Wait until it ends, then run this again"
     )
     assert clock.time < 1015 and annotations(api)[ANNOTATION] == told("other", 8)
-    assert said == ["waits for a sign of life, for 30 s: the run other with npu_adopt_state: returned moves nodes, or was killed"]
+    assert said == ["waits up to 30 s: the run other with npu_adopt_state: returned moves nodes, or was killed"]
 
 
 def test_it_is_waited_for_the_end_of_one_that_is_about_to_end(api):

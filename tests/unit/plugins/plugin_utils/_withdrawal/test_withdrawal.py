@@ -219,7 +219,7 @@ def test_a_pod_that_gets_a_chip_meanwhile_keeps_it(api, cluster, monkeypatch, fo
     if force:
         take_back(cluster, "a", "b", force=True)
     else:
-        with pytest.raises(NpuError, match="the node a: pods use its NPUs by now: default/late. Delete them or drain"):
+        with pytest.raises(NpuError, match="the node a: pods have started to use its NPUs: default/late. Delete them or drain"):
             take_back(cluster, "a", "b")
     assert is_closed(api, "a") == (not force, not force)
     assert "npuops.ascend/components" not in api.objects[NODES]["b"]["metadata"]["labels"]
