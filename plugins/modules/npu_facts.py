@@ -208,7 +208,9 @@ npu:
           description: How many there were, V(0) if none are recorded.
           type: int
         gone:
-          description: The PCI addresses of those that are missing, if the host has fewer chips than before.
+          description:
+            - The PCI addresses of those that are missing, if the host has fewer chips than before. Empty if it is not known which
+              ones they are, because the PCI bus was renumbered.
           type: list
           elements: str
         boot:

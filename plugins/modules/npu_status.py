@@ -131,7 +131,7 @@ fleet:
           node offers (C(allocatable)).
       type: dict
     healthy:
-      description: Whether nothing is wrong with the node. A host without chips is healthy.
+      description: Whether nothing is wrong with the node. A host that is to have no chips is healthy.
       type: bool
     unhealthy_pods:
       description:
@@ -242,7 +242,7 @@ table:
   type: list
   elements: str
 problems:
-  description: One line per host that is neither ready nor without a chip.
+  description: One line per host that is neither V(ready) nor V(no chip).
   returned: success
   type: list
   elements: str

@@ -22,7 +22,7 @@ description:
   - Always runs all checks, so that one run shows everything that is wrong.
   - Chips that C(npu-smi) lists with another health than C(OK) are named in RV(chip_health) and RV(msg), with their fault codes. The
     host is invalid only if all of its chips are C(Critical) or unknown, because it serves with the others.
-  - A host without chips is valid without any checks.
+  - A host without chips is valid without any checks, unless install has recorded chips there. Then the check V(chips) fails.
 extends_documentation_fragment:
   - npuops.ascend.attributes
   - npuops.ascend.attributes.info_module

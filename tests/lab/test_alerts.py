@@ -71,6 +71,14 @@ def test_the_dashboards_ask_what_prometheus_understands(promtool, tmp_path):
         ({HEALTH % "Alarm": "1x60", FAULT % "SeparateNPU": "1x60"}, "NpuChipFault", "6m"),
         ({FAULT % "RestartRequest": "1x60"}, "NpuChipFault", "6m"),
         ({'npuops_node_agent_chip_missing{bus_id="0000:c4:00.0", instance="npu-a"}': "1x60"}, "NpuChipMissing", "6m"),
+        (
+            {
+                'npuops_node_agent_chips_expected{instance="npu-a"}': "8x60",
+                'npuops_node_agent_chips{instance="npu-a", source="pci"}': "7x60",
+            },
+            "NpuChipMissing",
+            "6m",
+        ),
         ({'npuops_node_agent_cdi_spec_valid{instance="npu-a"}': "0x60"}, "NpuCdiSpecMismatch", "11m"),
         ({'npuops_node_agent_report_pending{instance="npu-a"}': "1x60"}, "NpuAgentCannotReport", "16m"),
         ({HALTED % "upgrade": "1x60"}, "NpuRolloutHalted", "6m"),
@@ -173,6 +181,7 @@ def test_a_day_of_32_nodes_in_order_is_silent(promtool, tmp_path):
         of("cdi_spec_valid", 1, 1, None, 0, 1)
         of("report_pending", 0, 0, None, 1, 0)
         of("chips_expected", 8, 8, None, 8, 8)
+        of("chips", 8, 8, None, 8, 8, source="pci")
         for chip in range(2):
             of("chip_health", 1, 1, None, None, 1, npu=str(chip), chip="0", bus_id=f"0000:8{chip}:00.0", health="OK")
         # Each probe succeeds: the time of the last one is now.

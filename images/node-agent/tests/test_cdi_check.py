@@ -9,6 +9,7 @@ import json
 import os
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 
 from npu_node_agent.cdi_check import HostPaths, problems
 from npu_node_agent.cdi_spec import SpecFile
@@ -25,7 +26,12 @@ def host(tmp_path):
     (tmp_path / "dev").mkdir()
     for name in ("davinci0", "davinci1", "davinci_manager", "vdavinci100"):
         (tmp_path / "dev" / name).touch()
-    return HostPaths(str(tmp_path / "dev"), str(root / "driver"))
+    for address in ("0000:01:00.0", "0000:02:00.0"):
+        (tmp_path / "pci" / address).mkdir(parents=True)
+        for name, value in (("vendor", "0x19e5"), ("class", "0x120000"), ("device", "0xd802")):
+            (tmp_path / "pci" / address / name).write_text(value)
+    memory = str(tmp_path / "plugin" / "chips.json")
+    return HostPaths(str(tmp_path / "dev"), str(root / "driver"), pci_devices=str(tmp_path / "pci"), memory=memory)
 
 
 @pytest.fixture
@@ -84,6 +90,24 @@ def test_not_a_spec(host, write, text):
 )
 def test_one_difference(host, write, change, expected):
     assert problems(write(change), host, READY) == [expected]
+
+
+def test_chips_that_are_missing_since_install_are_no_difference(host, write):
+    """Install, which would write the spec again, waits until that is accepted."""
+    spec = write(lambda d: d["devices"].append({"name": "7"}))
+    told = "chip 7 has an entry, but no device node"
+    at = {"0000:%02x:00.0" % bus: 1 for bus in range(1, 4)}
+    chip_memory.write(at, host.memory)
+    assert problems(spec, host, READY) == []
+    # On a bus that was renumbered, it is not known which one it is.
+    chip_memory.write({"0000:%02x:00.0" % bus: 1 for bus in range(11, 14)}, host.memory)
+    assert problems(spec, host, READY) == []
+    # Another one has no device node either.
+    os.unlink(os.path.join(host.dev_dir, "davinci1"))
+    assert problems(spec, host, READY) == ["chip 1 has an entry, but no device node", told]
+    os.unlink(host.memory)
+    os.symlink("elsewhere", host.memory)
+    assert problems(spec, host, READY) == ["chip 1 has an entry, but no device node", told]
 
 
 def test_mount_that_is_gone(host, write):

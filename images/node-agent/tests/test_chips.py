@@ -174,6 +174,19 @@ def test_what_is_known_of_the_agent_and_its_probes(agent, chips, ready):
     assert sample(agent, "chips_expected") is None, "nothing is recorded"
 
 
+def test_a_chip_that_is_gone_from_a_bus_that_was_renumbered(agent, chips, ready, spec):
+    """Which one it is, is not known. The CDI spec still describes it, which install would not change."""
+    for number in range(3):
+        open(os.path.join(agent.root, "dev", "davinci%d" % number), "w", encoding="utf-8").close()
+    with open(os.path.join(agent.plugin_dir, "chips.json"), "w", encoding="utf-8") as stream:
+        json.dump({"0000:%02x:00.0" % bus: 1 for bus in range(0x80, 0x89)}, stream)
+    agent.start()
+    wait_for(lambda: sample(agent, "chips_expected") == 9)
+    assert sample(agent, 'chips{source="pci"}') == 8 and "npuops_node_agent_chip_missing{" not in page(agent)
+    assert "8 of 9 chips are on the PCI bus" in agent.read_log()
+    wait_for(lambda: sample(agent, "cdi_spec_valid") == 1)
+
+
 def test_a_chip_that_is_gone_is_missed(agent, api, chips, ready):
     memory = os.path.join(agent.settings["plugin-dir"] if "plugin-dir" in agent.settings else agent.plugin_dir, "chips.json")
     found = {name: 1 for name in os.listdir(os.path.join(agent.root, "pci")) if name < "0000:08"}

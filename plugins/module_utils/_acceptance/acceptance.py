@@ -29,7 +29,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._acceptance.verdicts
     WARNING,
     finding,
 )
-from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health, chip_memory
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_health
 from ansible_collections.npuops.ascend.plugins.module_utils._chips.holders import holders
 from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as host_boot
 from ansible_collections.npuops.ascend.plugins.module_utils._host import transient_unit
@@ -218,15 +218,13 @@ class Acceptance:
         found = [
             finding(result["name"], 1, PASS if result["ok"] else FAIL, result["seen"], result["message"]) for result in results
         ]
+        lost = [finding("chip_count", 1, FAIL, validation.missing, _GONE_ADVICE)] if validation.missing else []
         if not self._chips():
-            return found or [finding("chips", 1, UNKNOWN, "this host has no chips", "Leave it out with --limit")]
+            # Of lost ones, the check of the host says the same.
+            return lost or found or [finding("chips", 1, UNKNOWN, "this host has no chips", "Leave it out with --limit")]
         if validation.chip_health:
             found.append(self._health())
-        before = validation.before
-        gone = chip_memory.told(self._chips(), before["count"], before["gone"], before["boot"])
-        if gone:
-            found.append(finding("chip_count", 1, FAIL, gone, _GONE_ADVICE))
-        return found
+        return found + lost
 
     def _health(self):
         chips = self._host.chip_health

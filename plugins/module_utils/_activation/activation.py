@@ -180,7 +180,11 @@ class Activation:
         return loaded_driver.driver_facts(self.root, self.source, self.fs)["version"]
 
     def _check(self):
-        if not pci.chip_functions(self.fs + "/sys/bus/pci/devices"):
+        functions = pci.chip_functions(self.fs + "/sys/bus/pci/devices")
+        if not functions:
+            lost = self._lost(functions)
+            if lost:
+                raise NpuError(lost)
             told = "; ".join(pci.notes(self.fs + "/sys/bus/pci/devices")) or "remove it from the group npu_nodes"
             raise NpuError("This host has no Ascend chip on its PCI bus, so it needs no driver: %s" % told)
         if self.facts["problem"]:
@@ -210,13 +214,17 @@ class Activation:
     def _remember_chips(self):
         """Record which chips the host has. Raises NpuError if some of those before are missing, unless that is accepted."""
         functions = pci.chip_functions(self.fs + "/sys/bus/pci/devices")
-        before, present = chip_losses.chips_before(functions, self.fs), chip_memory.of(functions)
-        problem = chip_memory.problem(pci.chip_count(functions), self.chips, before["count"], before["gone"], before["boot"])
+        problem = self._lost(functions)
         if problem:
             raise NpuError(problem)
-        path = self.fs + chip_memory.PATH
+        present, path = chip_memory.of(functions), self.fs + chip_memory.PATH
         if not chip_memory.has(present, path):
             yield Change("record the chips of the host", functools.partial(chip_memory.write, present, path))
+
+    def _lost(self, functions):
+        """Why the chips of ``functions`` must not be taken as all that the host has, as a sentence, or None."""
+        before = chip_losses.chips_before(functions, self.fs)
+        return chip_memory.problem(pci.chip_count(functions), self.chips, before["count"], before["gone"], before["boot"])
 
     def _add(self, steps):
         for step in steps:

@@ -13,7 +13,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host import boot as
 
 def chips_before(functions, fs=""):
     """What install has recorded of the chips, as {count, gone, boot}: how many there were, 0 if unknown; the PCI addresses of those
-    that are missing among ``functions``; when the host booted (RFC 3339)."""
+    that are missing among ``functions``, as of chip_memory.gone; when the host booted (RFC 3339)."""
     try:
         remembered = chip_memory.read(fs + chip_memory.PATH)
     except OSError:

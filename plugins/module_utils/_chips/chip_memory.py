@@ -63,10 +63,13 @@ def write(chips, path=PATH):
 
 
 def gone(remembered, present):
-    """The PCI addresses of the chips that are missing, sorted. The same number at other addresses is a renumbered bus: none is."""
-    if sum(present.values()) >= sum(remembered.values()):
-        return []
-    return sorted(set(remembered) - set(present))
+    """The PCI addresses of the chips that are missing, sorted; [] if none are, or if it is not known which ones.
+
+    If more chips were at the addresses that have none now than are missing, the bus was renumbered: some have other addresses.
+    """
+    addresses = set(remembered) - set(present)
+    missing = sum(remembered.values()) - sum(present.values())
+    return sorted(addresses) if sum(remembered[address] for address in addresses) == missing else []
 
 
 def told(count, expected, addresses, boot):
@@ -92,7 +95,11 @@ def problem(count, wanted, remembered, addresses, boot=None):
     missing = told(count, expected, addresses, boot)
     if missing is None:
         return None
+    accept = "set npu_chips: %d" % count
+    if not count and remembered:
+        # That setting says nothing, and only an uninstall removes what is remembered.
+        accept = "run npuops.ascend.uninstall" + (" and " + accept if wanted else "")
     return (
-        "The host has only %s. Check its cards, power and dmesg. To accept that it has %d chips from now on, set npu_chips: %d for "
-        "this host" % (missing, count, count)
+        "The host has only %s. Check its cards, power and dmesg. To accept that it has %d chips from now on, %s for this "
+        "host" % (missing, count, accept)
     )

@@ -46,6 +46,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._vnpu import vnpu_ch
 INSTALL = "run npuops.ascend.install"
 _LIBRARY_DEPTH = 20  # the device plugin's own limit
 _GONE_ADVICE = "Check the host's cards, power and dmesg; if it is to stay like that, run npuops.ascend.install with npu_chips"
+_ALL_GONE_ADVICE = "Check the host's cards, power and dmesg; if it is to stay like that, run npuops.ascend.uninstall for it"
 _HEALTH_ADVICE = (
     "Run npu-smi info -t health -i NPU for the fault codes; a chip that stays Critical needs a reset or a reboot of the host, or a "
     "repair"
@@ -108,15 +109,17 @@ class Validation:
         return all(result["ok"] for result in self.results)
 
     def run(self, find_daemon=None):
-        """Run all checks, in the order in which to investigate them; the list of results. Empty on a host without chips."""
+        """Run all checks, in the order in which to investigate them; the list of results. Empty on a host that never had chips."""
         try:
             self.host = cdi_spec.look(self.fs)
         except NpuError as exc:
             self._add("chips", False, "chips of one family", exc.message, exc.message)
             return self.results
-        if not self.host.chips:
-            return self.results
         self.before = chip_losses.chips_before(pci.chip_functions(self.fs + "/sys/bus/pci/devices"), self.fs)
+        if not self.host.chips:
+            if self.missing:
+                self._add("chips", False, "at least one", self.missing, _ALL_GONE_ADVICE)
+            return self.results
         family = self.host.family.name
         self._add("chips", True, "at least one", "%d x %s on the PCI bus" % (self.host.chips, family), None)
         self._device_nodes()
@@ -139,13 +142,18 @@ class Validation:
         return self.results
 
     @property
+    def missing(self):
+        """Which of the chips that the host had are missing, as a phrase, or None. Only known after ``run``."""
+        chips = self.host.chips if self.host else 0
+        return chip_memory.told(chips, self.before["count"], self.before["gone"], self.before["boot"])
+
+    @property
     def notes(self):
         """What a person should know of a host, whether it is valid or not, as sentences."""
         ill = chip_health.told(self.chip_health)
         told = ["%s. %s" % (ill, _HEALTH_ADVICE)] if ill and self.valid else []
-        if self.host:
-            missing = chip_memory.told(self.host.chips, self.before["count"], self.before["gone"], self.before["boot"])
-            told += ["%s. %s" % (missing, _GONE_ADVICE)] if missing else []
+        # If all of them are missing, a check has failed.
+        told += ["%s. %s" % (self.missing, _GONE_ADVICE)] if self.missing and self.host.chips else []
         if self.npu_smi.incompatible:
             told.append(
                 "npu-smi info -t board says that the firmware and the driver of NPU %s are not compatible. Upgrade the firmware"
@@ -424,7 +432,7 @@ class Validation:
         directories = [self.fs + directory for directory in cdi_spec.DIRECTORIES]
         document = cdi_spec.read(path)
         problem = cdi_spec.problem(document, self.host, self.root, self.library_path, self.fs)
-        if problem and self.before["gone"]:
+        if problem and self.missing:
             # It still describes them. What containers get of the other chips is the same.
             earlier = cdi_spec.problem(document, self.host.with_chips(self.before["count"]), self.root, self.library_path, self.fs)
             problem = problem if earlier else None

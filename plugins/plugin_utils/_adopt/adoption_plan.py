@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemons
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import shared_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object, Objects
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster.foreign import ANNOTATION_ADOPTION
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import npu_use
 from ansible_collections.npuops.ascend.plugins.plugin_utils._settings import host_config
@@ -112,8 +113,11 @@ class PlannedNode:
         if host.get("error") or host.get("unreachable"):
             return [] if back else [printable(one_line(host.get("error")))]
         node = self._node
-        if node is None or back or not self._facts.get("chip_count"):
+        if node is None or back:
             return []
+        if not self._facts.get("chip_count"):
+            missing = missing_chips.missing(self._facts, self._config["chips"])
+            return [missing] if missing else []
         told = [printable(one_line(problem)) for problem in self._facts.get("problems") or []]
         if is_adopted(node) and not self._plugins:
             return told

@@ -137,7 +137,9 @@ def patch_for(actual: Object, definition: Object) -> Object | None:
 
 def _additions(definition: Object) -> Object:
     """What the definition names. A namespace has other owners, and what one of them applied is not for us to take away."""
-    return {"metadata": {part: definition["metadata"][part] for part in ("labels", "annotations") if definition["metadata"].get(part)}}
+    return {
+        "metadata": {part: definition["metadata"][part] for part in ("labels", "annotations") if definition["metadata"].get(part)}
+    }
 
 
 def _applied(actual: Object, definition: Object) -> Object:

@@ -13,7 +13,12 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
 
 
 def missing(facts: Facts, wanted: Any = None) -> str | None:
-    """Which chips are missing, as a phrase, or None. ``wanted``: npu_chips, as people give it; without it, what was before."""
+    """Which chips are missing, as a phrase, or None: also of a host that has not said which it has.
+
+    ``wanted``: npu_chips, as people give it; without it, what was before.
+    """
+    if not facts:
+        return None
     before = facts.get("chips_before") or {"count": 0, "gone": [], "boot": None}
     expected = int(wanted) if re.fullmatch("[0-9]{1,6}", str(wanted or "")) else 0
     return chip_memory.told(facts.get("chip_count") or 0, expected or before["count"], before["gone"], before["boot"])

@@ -14,7 +14,6 @@ from ansible_collections.npuops.ascend.plugins.module_utils._run_package import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import support as mindcluster_support
-from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan import firmware as rollout_firmware
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.driver_contents import DriverContents
 from ansible_collections.npuops.ascend.plugins.plugin_utils._plan.plan_context import PlanContext
@@ -158,6 +157,6 @@ def trouble(entry: PlannedNode) -> list[str]:
 
 def _chips(entry: PlannedNode, consequence: str = "") -> list[str]:
     """The chips that are missing, and those that are not OK, each as a note; ``consequence``: what the latter mean for the run."""
-    missing = missing_chips.missing(entry.facts, entry.checked.config.get("chips"))
+    missing = entry.checked.missing_chips
     ill = chip_health.told(entry.validation.get("chip_health") or [])
     return [text for text in (missing, "chips that are not OK: %s%s" % (ill, consequence) if ill else None) if text]

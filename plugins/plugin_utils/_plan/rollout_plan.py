@@ -134,9 +134,9 @@ class RolloutPlan:
 
     @property
     def summary(self) -> str:
-        """One sentence. A host without a chip does not count."""
+        """One sentence. A host that is to have no chip does not count."""
         due, stuck = self.of(*DUE), self.of(BLOCKED, UNREACHABLE)
-        total = sum(entry.checked.has_chips or not entry.facts for entry in self.entries)
+        total = sum(bool(entry.checked.has_chips or entry.checked.missing_chips or not entry.facts) for entry in self.entries)
         nodes = "%d node%s" % (total, "" if total == 1 else "s")
         if due:
             text = "%d of %s %s due" % (len(due), nodes, "is" if len(due) == 1 else "are")

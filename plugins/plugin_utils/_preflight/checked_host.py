@@ -10,6 +10,7 @@ from typing import Any
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host import distributions as host_distributions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers import AskedHost, Facts, Family
+from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import missing_chips
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes import offers as node_offers
 from ansible_collections.npuops.ascend.plugins.plugin_utils._nodes.wanted_vnpus import Wanted
 from ansible_collections.npuops.ascend.plugins.plugin_utils._record.verdict import BLOCKED, READY, SKIPPED, UNREACHABLE
@@ -62,6 +63,11 @@ class CheckedHost:
     @property
     def has_chips(self) -> bool:
         return bool(self.facts.get("chip_count"))
+
+    @property
+    def missing_chips(self) -> str | None:
+        """Which of the chips that it is to have are missing, as a phrase."""
+        return missing_chips.missing(self.facts, self.config["chips"])
 
     @property
     def status(self) -> str:

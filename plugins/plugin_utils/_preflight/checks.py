@@ -51,6 +51,9 @@ def judge(
     answers = driver_image.Answers(resolve, look)
     verdicts = inspect(hosts, nodes, answers, version_line)
     candidates = [verdict for verdict in verdicts if verdict.has_chips]
+    for verdict in verdicts:
+        if verdict.facts and not verdict.has_chips:
+            host_checks.check_chips(verdict)
     driver_path.check_deployed(candidates, nodes, daemonsets)
     if adopting:
         node_checks.hold_back(candidates, nodes)

@@ -45,7 +45,7 @@ def check(verdict: CheckedHost, version_line: str | None) -> None:
         verdict.notes.append(verdict.host["pending"])
         return
     if not verdict.has_chips:
-        verdict.notes.append("has no Ascend chip; skipped")
+        verdict.notes.append(verdict.missing_chips or "has no Ascend chip; skipped")
     verdict.notes.extend(verdict.facts.get("notes") or [])
     if not verdict.has_chips:
         return

@@ -90,8 +90,11 @@ def _first_problem(seen: Seen) -> str | None:
 
 def _findings(seen: Seen) -> str:
     """What the host is without, what its checks find, and whom that concerns."""
-    missing = [seen.row["missing_chips"]] if seen.row["missing_chips"] else []
-    return _joined(missing, map(finding, failed_checks(seen.row)), users(seen.row))
+    missing, wrong = seen.row["missing_chips"], failed_checks(seen.row)
+    if missing:
+        # If all of them are, this check says the same.
+        wrong = [check for check in wrong if check["name"] != "chips"]
+    return _joined([missing] if missing else [], map(finding, wrong), users(seen.row))
 
 
 def _offers_other(seen: Seen) -> bool:
@@ -166,7 +169,7 @@ def _joined(*phrases: Iterable[str]) -> str:
 _RULES = (
     Rule(UNREACHABLE, lambda seen: seen.host.get("unreachable"), _unreachable),
     Rule(ERROR, lambda seen: seen.host.get("error"), lambda seen: one_line(seen.host["error"])),
-    Rule(NO_CHIP, lambda seen: not seen.facts.get("chip_count"), lambda seen: None),
+    Rule(NO_CHIP, lambda seen: not seen.facts.get("chip_count") and not seen.row["missing_chips"], lambda seen: None),
     Rule(NO_NODE, lambda seen: not seen.view, lambda seen: "the cluster has no node %s" % seen.row["node"]),
     Rule(NOT_READY, lambda seen: not seen.view["ready"], _not_ready),
     Rule(MAINTENANCE, lambda seen: seen.view["maintenance"], lambda seen: seen.view["maintenance"]),

@@ -156,7 +156,7 @@ def rows(hosts: Iterable[AskedHost], views: Mapping[str, View]) -> list[Row]:
 
 
 def healthy(row: Row) -> bool:
-    """Whether nothing is wrong with the host; one without chips is healthy."""
+    """Whether nothing is wrong with the host; one that is to have no chips is healthy."""
     return row["state"] in (node_state.READY, node_state.NO_CHIP)
 
 
@@ -224,13 +224,14 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
     node = node_name.of_host(host)
     view = views.get(node)
     offers = node_offers.of(facts)
+    missing = missing_chips.missing(facts, (host.get("config") or {}).get("chips"))
     row = {
         "host": host["name"],
         "node": node,
         "chips": facts.get("chip_count", 0),
         "chip": family.get("name"),
         "resource": family.get("resource"),
-        "driver_wanted": _wanted(host) if facts.get("chip_count") or not facts else None,
+        "driver_wanted": _wanted(host) if facts.get("chip_count") or missing or not facts else None,
         "driver_loaded": _loaded(host, facts),
         "next_kernel": facts.get("next_kernel"),
         "firmware": (host.get("validation") or {}).get("firmware_version"),
@@ -246,7 +247,7 @@ def _row(host: AskedHost, views: Mapping[str, View]) -> Row:
             for resource, count in offers.items()
             if resource != family.get("resource")
         },
-        "missing_chips": missing_chips.missing(facts, (host.get("config") or {}).get("chips")),
+        "missing_chips": missing,
         "checks": (host.get("validation") or {}).get("checks") or [],
         "chip_health": (host.get("validation") or {}).get("chip_health") or [],
         "unhealthy_pods": view["unhealthy"] if view else [],

@@ -69,6 +69,24 @@ def test_missing_chips():
     assert chip_memory.gone(EIGHT, {"0000:%02x:00.0" % bus: 1 for bus in range(0x10, 0x18)}) == []
     # A card with two chips.
     assert chip_memory.gone({"0000:01:00.0": 2, "0000:02:00.0": 2}, {"0000:02:00.0": 2}) == ["0000:01:00.0"]
+    assert chip_memory.gone(EIGHT, {}) == sorted(EIGHT)
+
+
+def _at(*buses):
+    return {"0000:%s:00.0" % bus: 1 for bus in buses}
+
+
+@pytest.mark.parametrize(
+    "before, now",
+    [
+        (_at("01", "02", "41", "42", "81", "82", "c1", "c2"), _at("01", "02", "41", "80", "81", "c0", "c1")),
+        (_at("01", "02", "03"), _at("04", "05")),
+    ],
+)
+def test_on_a_renumbered_bus_no_chip_that_is_there_is_called_missing(before, now):
+    count, expected = sum(now.values()), sum(before.values())
+    told = chip_memory.told(count, expected, chip_memory.gone(before, now), BOOT)
+    assert told == "%d of %d chips are on the PCI bus" % (count, expected)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +100,18 @@ def test_missing_chips():
         (6, None, 8, ["0000:c4:00.0", "0000:c5:00.0"], "0000:c4:00.0, 0000:c5:00.0 are missing"),
         (7, 8, 0, [], "only 7 of 8 chips are on the PCI bus. Check its cards, power and dmesg. To accept that it has 7 chips from"),
         (8, 7, 8, [], "has 8 chips, but npu_chips is 7"),
+        (0, None, 0, [], None),
+        (
+            0,
+            None,
+            2,
+            ["0000:c4:00.0", "0000:c5:00.0"],
+            "only 0 of 2 chips: 0000:c4:00.0, 0000:c5:00.0 are missing from the PCI bus",
+        ),
+        # What accepts that: npu_chips: 0 is the same as none.
+        (0, None, 8, [], "accept that it has 0 chips from now on, run npuops.ascend.uninstall for this host"),
+        (0, 8, 8, [], "from now on, run npuops.ascend.uninstall and set npu_chips: 0 for this host"),
+        (0, 8, 0, [], "from now on, set npu_chips: 0 for this host"),
     ],
 )
 def test_what_install_must_not_take_for_granted(count, wanted, remembered, gone, words):

@@ -12,6 +12,7 @@ import stat
 import tempfile
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._chips import chip_memory
 from ansible_collections.npuops.ascend.plugins.module_utils._inspect import facts as host_facts
 from ansible_collections.npuops.ascend.plugins.module_utils._runtime import ascend_docker_runtime
 
@@ -88,6 +89,14 @@ def test_host_without_chips_has_no_problems(host):
     host.write("usr/local/Ascend/driver/version.info", "Version=24.1.0\n")
     facts = gather(host)
     assert facts["chip_count"] == 0 and facts["family"] is None and facts["problems"] == []
+
+
+def test_the_chips_that_a_host_without_any_had(host):
+    assert (gather(host)["chips_before"]["count"], gather(host)["chips_before"]["gone"]) == (0, [])
+    chip_memory.write({"0000:01:00.0": 2, "0000:02:00.0": 2}, host.fs + chip_memory.PATH)
+    facts = gather(host)
+    assert (facts["chip_count"], facts["problems"]) == (0, [])
+    assert (facts["chips_before"]["count"], facts["chips_before"]["gone"]) == (4, ["0000:01:00.0", "0000:02:00.0"])
 
 
 def test_accelerators_that_are_no_chips_are_no_problem(host):

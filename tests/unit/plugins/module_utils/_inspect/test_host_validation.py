@@ -302,6 +302,34 @@ def test_a_chip_that_is_gone_after_a_reboot(host):
     assert list(failed(host.validate())) == ["cdi_spec"]
 
 
+def test_a_chip_that_is_gone_from_a_bus_that_was_renumbered(host):
+    """Which one it is, is not known; the CDI spec is valid all the same."""
+    fs = str(host.root)
+    before = {"0000:00:00.0": 1, "0000:02:00.0": 1, "0000:03:00.0": 1}
+    chip_memory.write(before, fs + chip_memory.PATH)
+    document = cdi_spec.spec(cdi_spec.look(fs).with_chips(3), "/var/lib/Ascend", fs=fs)
+    host.write(cdi_spec.PATH.lstrip("/"), cdi_spec.text(document))
+    validation = host.validate()
+    assert validation.valid, failed(validation)
+    (told,) = validation.notes
+    assert told.startswith("2 of 3 chips are on the PCI bus. ")
+
+
+def test_a_host_that_has_lost_all_its_chips(host):
+    fs = str(host.root)
+    chip_memory.write(chip_memory.of(pci.chip_functions(fs + "/sys/bus/pci/devices")), fs + chip_memory.PATH)
+    for address in ("0000:00:00.0", "0000:01:00.0"):
+        shutil.rmtree(host.root / "sys/bus/pci/devices" / address)
+    validation = host.validate()
+    results = failed(validation)
+    assert list(results) == ["chips"] and not validation.valid and validation.notes == []
+    assert results["chips"]["seen"].startswith("0 of 2 chips: 0000:00:00.0, 0000:01:00.0 are missing from the PCI bus since")
+    assert "npuops.ascend.uninstall" in results["chips"]["message"]
+    # After that, nothing says that it is to have any.
+    os.unlink(fs + chip_memory.PATH)
+    assert host.validate().results == []
+
+
 def test_another_version_than_wanted(host):
     assert list(failed(host.validate(version="25.7.0"))) == ["driver_version"]
 

@@ -272,6 +272,7 @@ def test_a_node_that_moves():
         ({"pods": [], "offered": "0", "annotations": {mindcluster_foreign.ANNOTATION_ADOPTION: "{}"}}, "continues to move"),
         ({"labels": {"npuops.ascend/components": "paused"}}, "is paused"),
         ({"facts": {"chip_count": 0}}, "no chip"),
+        ({"facts": {"chip_count": 0}, "host": {"config": {"node_name": "a", "chips": 8}}}, "conflict"),
         ({"back": True, "labels": {"npuops.ascend/components": "enabled"}}, "returns"),
         ({"back": True, "annotations": {mindcluster_foreign.ANNOTATION_ADOPTION: "{}"}}, "returns"),
         ({"back": True}, "stays"),
@@ -295,6 +296,10 @@ def test_what_becomes_of_a_node(options, action):
         ({"labels": {"npuops.ascend/components": "enabled"}}, "and another device plugin"),
         ({"annotations": {"npuops.ascend/maintenance": "{}"}}, "its node is in maintenance"),
         ({"host": {"error": "timed out", "unreachable": True, "facts": None}}, "timed out"),
+        (
+            {"facts": dict(FACTS, chip_count=0, family=None, chips_before={"count": 8, "gone": [], "boot": None})},
+            "0 of 8 chips are on the PCI bus",
+        ),
         ({"facts": dict(FACTS, problems=["The driver was installed by a .run package: set preinstalled"])}, "set preinstalled"),
     ],
 )

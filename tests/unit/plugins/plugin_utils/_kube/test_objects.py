@@ -104,7 +104,9 @@ def test_an_annotation_of_what_was_applied_that_cannot_be_read_is_replaced(api, 
     api.objects[MAPS]["c"]["metadata"]["annotations"][kube_objects.LAST_APPLIED] = text
     bring_about(cluster, DEFINITIONS.replace('"1"', '"3"'))
     stored = api.objects[MAPS]["c"]
-    assert stored["data"] == {"a": "3"} and json.loads(stored["metadata"]["annotations"][kube_objects.LAST_APPLIED])["data"] == {"a": "3"}
+    assert stored["data"] == {"a": "3"} and json.loads(stored["metadata"]["annotations"][kube_objects.LAST_APPLIED])["data"] == {
+        "a": "3"
+    }
     assert bring_about(cluster, DEFINITIONS.replace('"1"', '"3"')) == []
 
 

@@ -69,6 +69,13 @@ def test_a_label_asks_for_maintenance_at_the_same_version():
     ("entry", "nodes", "verdict", "note"),
     [
         (host(chip_count=0, family=None), None, "skipped", "has no Ascend chip"),
+        (
+            host(chip_count=0, family=None, chips_before={"count": 1, "gone": ["0000:c4:00.0"], "boot": None}),
+            None,
+            "skipped",
+            "0 of 1 chips: 0000:c4:00.0 is missing from the PCI bus",
+        ),
+        (host(chip_count=0, family=None, config={"chips": 8}), None, "skipped", "0 of 8 chips are on the PCI bus"),
         (host(config={"driver_source": "preinstalled"}), None, "skipped", "preinstalled"),
         (host(), nodes_of("a", labels={"npuops.ascend/skip": "true"}), "skipped", "npuops.ascend/skip=true"),
         (host(), nodes_of("a", unschedulable=True), "ready", "is already cordoned and stays cordoned"),

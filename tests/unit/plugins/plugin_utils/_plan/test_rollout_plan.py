@@ -32,6 +32,12 @@ def test_hosts_without_a_chip_do_not_count():
     assert plan.summary.startswith("1 of 1 node is due;")
 
 
+def test_a_host_that_has_lost_all_its_chips_counts():
+    lost = {"count": 8, "gone": [], "boot": None}
+    plan = make([host("a"), host("b", chip_count=0, family=None, chips_before=lost)])
+    assert plan.green and plan.summary.startswith("1 of 2 nodes is due;")
+
+
 def test_npu_nodes_that_this_run_does_not_see_are_named():
     nodes = nodes_of("a", "b", labels={"openfuyao.com/npu.present": ""})
     assert make([host("a")], nodes=nodes).cluster_notes == ["not among the hosts of this run: b"]

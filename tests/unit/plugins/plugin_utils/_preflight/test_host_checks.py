@@ -39,6 +39,37 @@ def test_a_chip_that_is_gone_has_to_be_accepted(count, before, config, words):
     assert words is None or any(words in reason for reason in verdict.reasons)
 
 
+@pytest.mark.parametrize(
+    ("before", "config", "words"),
+    [
+        (
+            2,
+            {},
+            "only 0 of 2 chips: 0000:c4:00.0, 0000:c5:00.0 are missing from the PCI bus since the boot of 2026-11-25T22:00:00Z",
+        ),
+        (2, {"chips": 2}, "only 0 of 2 chips: 0000:c4:00.0"),
+        (0, {"chips": 8}, "only 0 of 8 chips are on the PCI bus"),
+        (0, {"chips": 0}, None),
+        (0, {}, None),
+    ],
+)
+def test_a_host_that_has_lost_all_its_chips_is_not_skipped(before, config, words):
+    told = {"count": before, "gone": ["0000:c4:00.0", "0000:c5:00.0"] if before else [], "boot": "2026-11-25T22:00:00Z"}
+    verdict = only(host(fact=facts(boot_id="boot-a", chip_count=0, family=None, chips_before=told), **config))
+    assert verdict.status == ("skipped" if words is None else "blocked")
+    if words is None:
+        assert (verdict.reasons, verdict.notes) == ([], ["has no Ascend chip; skipped"])
+    else:
+        (reason,) = verdict.reasons
+        assert words in reason and "skipped" not in " ".join(verdict.notes)
+
+
+@pytest.mark.parametrize("changes", [{"unreachable": True, "error": "no route"}, {"error": "no sh"}, {"pending": "gets Python"}])
+def test_a_host_that_has_said_nothing_has_lost_no_chip(changes):
+    verdict = only(dict(host(fact={}, chips=8), **changes))
+    assert not any("chips" in text for text in verdict.reasons + verdict.notes)
+
+
 def test_preinstalled_needs_no_registry():
     tree = {"loaded": True, "tree": "/usr/local/Ascend/driver", "loaded_version": "24.1.0"}
     verdict = only(

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from ansible_collections.npuops.ascend.plugins.plugin_utils._heal import heal_settings
+from ansible_collections.npuops.ascend.plugins.plugin_utils._report import drift
 from ansible_collections.npuops.ascend.plugins.plugin_utils._report import status as report_status
 
 from support.kube.field_owners import cordon_of
@@ -266,6 +267,40 @@ def test_a_chip_that_is_gone_is_missed(before, wanted, told):
     found = row(entry, allocatable="7")
     assert (found["state"], found["reason"]) == told
     assert not report_status.may_get_better([found])
+
+
+NONE_LEFT = {"count": 2, "gone": ["0000:c4:00.0", "0000:c5:00.0"], "boot": None}
+ALL_MISSING = "0 of 2 chips: 0000:c4:00.0, 0000:c5:00.0 are missing from the PCI bus since a reboot"
+
+
+@pytest.mark.parametrize(
+    "before, wanted, told",
+    [
+        (NONE_LEFT, None, ("degraded", ALL_MISSING)),
+        (NONE_LEFT, 0, ("degraded", ALL_MISSING)),
+        ({"count": 0, "gone": [], "boot": None}, 8, ("degraded", "0 of 8 chips are on the PCI bus")),
+        ({"count": 0, "gone": [], "boot": None}, 0, ("no chip", None)),
+        (None, None, ("no chip", None)),
+    ],
+)
+def test_a_host_that_has_lost_all_its_chips_is_not_one_without(before, wanted, told):
+    entry = host(validation={"valid": True, "checks": []})
+    entry["facts"] = dict(FACTS, chip_count=0, family=None, chips_before=before)
+    entry["config"]["chips"] = wanted
+    found = row(entry, pods=[], allocatable="0")
+    assert (found["state"], found["reason"]) == told and not report_status.may_get_better([found])
+    well = told[0] == "no chip"
+    assert found["healthy"] is well and (drift.lines([found], None, None, None) == []) is well
+    assert (found["driver_wanted"] is None) is well
+    # The check of the host says the same, and that once is enough.
+    entry["validation"] = {"valid": False, "checks": [dict(WRONG, name="chips", seen=told[1])]}
+    assert well or row(entry, pods=[], allocatable="0")["reason"] == told[1]
+
+
+def test_a_host_that_does_not_answer_has_lost_no_chip():
+    entry = host(facts=None, validation=None, unreachable=True, error="no route")
+    entry["config"]["chips"] = 8
+    assert (row(entry)["state"], row(entry)["missing_chips"]) == ("unreachable", None)
 
 
 def test_what_follows_from_a_chip_that_is_gone_is_told_as_well():
