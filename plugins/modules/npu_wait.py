@@ -38,7 +38,9 @@ options:
         type: str
         required: true
       nodes:
-        description: Nodes that must have a ready pod. By default, as many nodes as the status of the DaemonSet requires.
+        description:
+          - Nodes that must have a ready pod of the newest generation, whatever the state of others. By default, as many nodes as
+            the status of the DaemonSet requires, which also counts nodes that are not Ready.
         type: list
         elements: str
   nodes:

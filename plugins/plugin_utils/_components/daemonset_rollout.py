@@ -20,7 +20,7 @@ from typing import Any
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import revisions as components_revisions
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components import rollout_failure
-from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_view import DaemonSetView
+from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_view import NOT_READY, DaemonSetView
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.held_daemonset import (
     ATTEMPTS,
     HeldDaemonSet,
@@ -72,6 +72,7 @@ class DaemonSetRollout:
         metadata = definition["metadata"]
         self._held = HeldDaemonSet(cluster, metadata["namespace"], metadata["name"], self._label, self._run)
         self._before: Object | None = None
+        self._restored = False
         self.told: list[dict[str, Any]] = []
 
     def bring_about(self, check_mode: bool = False) -> kube_objects.Change | None:
@@ -110,7 +111,7 @@ class DaemonSetRollout:
     def _begin(self, actual: Object, check_mode: bool) -> kube_objects.Change | None:
         patch = kube_objects.patch_for(actual, self._definition)
         if patch is None:
-            return None
+            return kube_objects.change("change", self._definition, self._before or {}, actual) if self._restored else None
         after = self._cluster.merge_patch(self._held.path, patch, dry_run="All")
         changes = fingerprint_of(after) != fingerprint_of(actual)
         if not changes or strategy_of(after).get("type") == "OnDelete":
@@ -135,7 +136,7 @@ class DaemonSetRollout:
             progress = self._roll(progress)
             self._end_back(progress)
             if self._failed_before(progress):
-                raise NpuError(self._failure(progress))
+                raise NpuError(self._failure(progress), changed=True)
             raise LookAgain
         view = self._view(actual, False)
         good = view.revisions.template(progress.good)
@@ -145,13 +146,14 @@ class DaemonSetRollout:
         unchanged = self._held.as_stored(base, None)
         if _print(wanted) == progress.template:
             self._say("an earlier run began to roll it out; this one continues")
-            self._tell(view, good, wanted)
+            self._tell(view, good, wanted, progress)
         elif _print(wanted) == _print(unchanged):
             self._say("an earlier run began to roll out another template; this one restores the previous template")
+            self._tell(view, actual["spec"]["template"], unchanged, progress)
             progress = self._held.turn(progress.but(direction=BACK, template=_print(unchanged)), unchanged)
         else:
             self._say("an earlier run began to roll out another template; this one replaces it")
-            self._tell(view, good, wanted)
+            self._tell(view, good, wanted, progress)
             progress = self._held.turn(progress.but(template=_print(wanted)), wanted)
         return self._roll_to_the_end(progress)
 
@@ -167,9 +169,7 @@ class DaemonSetRollout:
 
     def _take_over(self, progress: Progress) -> tuple[Object, Progress]:
         """The DaemonSet as soon as the run that rolls it out is dead. Raises LookAgain when it has ended."""
-        self._say(
-            "the run %s rolls it out; waiting until that ends, or shows no sign of life for %d s" % (progress.run, DEAD_SECONDS)
-        )
+        self._say("the run %s rolls it out; waiting until that run ends, or is silent for %d s" % (progress.run, DEAD_SECONDS))
         life = SignOfLife(self._cluster, self._held.path, progress)
         while True:
             self._clock.sleep(POLL_SECONDS)
@@ -180,10 +180,13 @@ class DaemonSetRollout:
             if life.is_dead(present):
                 return actual, present
 
-    def _tell(self, view: DaemonSetView, before: Object, after: Object) -> None:
+    def _tell(self, view: DaemonSetView, before: Object, after: Object, begun: Progress | None = None) -> None:
+        """``begun``: by an earlier run, whose nodes are waited for although their pods do not work."""
         old, new = components_revisions.images(before), components_revisions.images(after)
         working = view.working()
-        others = [(name, view.why_not_waited_for(name) or "its pod does not work") for name in view.pods if name not in working]
+        reasons = {name: view.why_not_waited_for(name) for name in view.pods if name not in working}
+        begun_on = begun.nodes if begun else {}
+        others = [(name, why or "its pod does not work") for name, why in reasons.items() if why or name not in begun_on]
         first = view.least_used(working) if working else None
         self.told = [
             {
@@ -226,12 +229,25 @@ class DaemonSetRollout:
             actual = self._held.get()
             self._held.check(actual, progress)
             view = self._view(actual, False, beat)
+            lost_before = len(watch.lost)
             watch.look(view, progress)
             nodes = dict(progress.nodes)
+            if progress.direction == FORWARD and watch.takes_hosts_down:
+                what = "does not work on %s" % rollout_failure.why_lost(view, watch.lost)
+                # Those that seemed to work are to be restored, too.
+                progress = self._turn_back(progress.but(nodes=dict.fromkeys(watch.lost, {}) | nodes), view, what)
+                watch = Watch(self._clock, self._pace.timeout)
+                continue
+            for name in watch.lost[lost_before:]:
+                if name not in nodes:
+                    self._say("%s became NotReady after its pod was replaced" % name)
             for name in progress.nodes:
                 reason = view.why_not_waited_for(name)
                 if reason:
                     self._say("%s is not waited for any more: %s" % (name, reason))
+                if reason == NOT_READY and progress.direction == BACK and name in view.pods and not watch.has_template(name):
+                    # A host that comes up again is not to start it again.
+                    self._delete(view.pods[name])
                 if reason or watch.settled(name):
                     del nodes[name]
                 if not reason and watch.settled(name) and name not in told:
@@ -242,17 +258,25 @@ class DaemonSetRollout:
                 why = rollout_failure.why(self._cluster, view, bad, nodes[bad])
                 if progress.direction == BACK:
                     return progress.but(failure=_also_not(progress, bad, why))
-                progress = self._turn_back(progress.but(nodes=nodes), view, bad, why)
+                progress = self._turn_back(progress.but(nodes=nodes), view, "does not work on %s: %s" % (bad, why))
                 watch = Watch(self._clock, self._pace.timeout)
                 continue
             todo = [name for name in view.working() if name not in nodes and not watch.has_template(name)]
-            limit = self._pace.at_once(view.desired) if watch.proved or progress.direction == BACK else 1
+            limit = self._pace.at_once(view.desired) if watch.proved or progress.direction == BACK else int(not watch.lost)
             if todo and not watch.proved and not nodes:
                 todo = [view.least_used(todo)]
             for name in todo[: max(0, limit - len(nodes))]:
                 nodes[name] = view.chips(name)
             if not nodes and not todo:
-                return progress
+                if progress.direction == BACK or watch.proved or not watch.replaced:
+                    return progress
+                # Of what an earlier run has replaced, this one has to see that it works.
+                nodes = {name: view.chips(name) for name in view.working()[:1]}
+                if not nodes:
+                    seen = [(name, view.why_not_waited_for(name) or "its pod does not work") for name in watch.replaced]
+                    progress = self._turn_back(progress, view, "was not seen to work on any node: %s" % _named(seen))
+                    watch = Watch(self._clock, self._pace.timeout)
+                    continue
             if nodes != progress.nodes or watch.beat_is_due():
                 progress = self._held.write(progress.but(nodes=nodes, beat=progress.beat + 1))
             for name in nodes:
@@ -260,9 +284,9 @@ class DaemonSetRollout:
                     self._delete(view.pods[name])
             self._clock.sleep(POLL_SECONDS)
 
-    def _turn_back(self, progress: Progress, view: DaemonSetView, bad: str, why: str) -> Progress:
+    def _turn_back(self, progress: Progress, view: DaemonSetView, what: str) -> Progress:
         image = components_revisions.images(view.daemonset["spec"]["template"])
-        failure = "with the image %s it does not work on %s: %s" % (image, bad, why)
+        failure = "with the image %s it %s" % (image, what)
         self._say(failure)
         good = self._held.as_stored(view.daemonset, None, view.revisions.template(progress.good))
         self._say("restoring the previous template, with the image %s" % components_revisions.images(good))
@@ -285,6 +309,7 @@ class DaemonSetRollout:
 
     def _end_back(self, progress: Progress) -> None:
         self._held.end(progress, lambda _actual: back_to_kubernetes(progress.strategy))
+        self._restored = True
         self._say("the previous template is restored")
 
     def _failed_before(self, progress: Progress) -> bool:

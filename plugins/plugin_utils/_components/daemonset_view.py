@@ -16,6 +16,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import A
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import resources as npu_resources
 from ansible_collections.npuops.ascend.plugins.plugin_utils._pods import pod_view
 
+NOT_READY = "NotReady"
 # So many nodes are looked at for one without pods that use NPUs.
 _MOST_LOOKS = 20
 
@@ -63,15 +64,16 @@ class DaemonSetView:
         node = self._nodes.get(name)
         if node is None:
             return "not in the cluster"
-        if not kube_client.node_ready(node)[0]:
-            return "NotReady"
         if kube_client.ANNOTATION_MAINTENANCE in kube_client.annotations(node):
             return "in maintenance"
         labels = kube_client.labels(node)
         if labels.get(kube_client.LABEL_COMPONENTS) not in (None, "enabled"):
             return "its components are paused"
         selector = self.daemonset["spec"]["template"]["spec"].get("nodeSelector") or {}
-        return None if selector.items() <= labels.items() else "not selected"
+        if not selector.items() <= labels.items():
+            return "not selected"
+        # Last: a node with another reason is down on purpose.
+        return None if kube_client.node_ready(node)[0] else NOT_READY
 
     def pod_works(self, name: str) -> bool:
         return name in self.pods and kube_daemonsets.pod_ready(self.pods[name])

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._components.daemonset_view import DaemonSetView
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import daemonsets as kube_daemonsets
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import pod_logs
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object, Objects
@@ -29,6 +30,14 @@ def why(cluster: AnyCluster, view: DaemonSetView, name: str, before: Mapping[str
     if kube_daemonsets.pod_ready(pod):
         return _with_log(cluster, pod, "its pod is Ready, but the node offers %s" % ", ".join(view.short_of(name, before)))
     return why_not_ready(cluster, pod)
+
+
+def why_lost(view: DaemonSetView, names: list[str]) -> str:
+    """Where and why it does not work, if nodes went down with it."""
+    node = view.node(names[-1])
+    said = kube_client.node_ready(node)[1] if node else "no such node in the cluster"
+    what = "NotReady since its pod was replaced (%s). When it is Ready again, it gets the previous template" % printable(said)
+    return "%s: %s" % (", ".join(names), what)
 
 
 def why_not_ready(cluster: AnyCluster, pod: Object) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -56,9 +57,10 @@ def wait(
 ) -> DaemonSetSnapshot:
     """Wait until every DaemonSet runs everywhere it should and every node offers its chips.
 
-    ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, None leaves it to
-    the DaemonSet's own status. ``nodes``: list of {name, resource, count, least}: allocatable must be exactly what the device
-    plugin there makes of so many chips; of ``least`` or more of them, where that is given.
+    ``daemonsets``: list of {namespace, name, nodes}; nodes (names) must each have a ready pod, whatever becomes of others; None
+    leaves it to the DaemonSet's own status, which counts nodes that are down, too. ``nodes``: list of {name, resource, count,
+    least}: allocatable must be exactly what the device plugin there makes of so many chips; of ``least`` or more of them, where
+    that is given.
     ``timeout``: seconds without progress; a fleet that comes up one node after another is not cut off.
     Returns the DaemonSetSnapshot in which all is done. Raises NpuError with the reason per node; at once
     when waiting is in vain (an image that does not exist).
@@ -87,9 +89,12 @@ class DaemonSetSnapshot:
         self._expected_nodes = nodes
         self._pods: dict[str, Objects] = {}
         self._events: dict[str, Objects] = {}
+        self._revisions: dict[str, Objects] = {}
         asked = nodes or any(entry.get("nodes") is not None for entry in daemonsets)
         self.nodes = cluster.nodes() if asked else {}
-        self._sets = [DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"])) for entry in daemonsets]
+        self._sets = [
+            DaemonSet(entry, self._get(entry), self._list_pods(entry["namespace"]), self._newest_hash) for entry in daemonsets
+        ]
         self._missing = [(daemonset, name) for daemonset in self._sets for name in daemonset.unfinished_nodes()]
         self._short = [entry for entry in nodes if not self._has_enough(entry)]
 
@@ -100,11 +105,16 @@ class DaemonSetSnapshot:
     @property
     def progress(self) -> int:
         """Grows while pods become ready and chips allocatable."""
-        return sum(entry.ready for entry in self._sets) + sum(self._offers(entry) for entry in self._expected_nodes)
+        return sum(entry.done for entry in self._sets) + sum(self._offers(entry) for entry in self._expected_nodes)
 
     def pods_to_come(self) -> Objects:
-        """The pods made from the present templates that are not ready."""
-        return [pod for entry in self._sets for pod in entry.new_pods() if not pod_ready(pod)]
+        """The pods made from the present templates that are not ready, where the kubelet tells how they are."""
+        return [
+            pod
+            for entry in self._sets
+            for pod in entry.new_pods()
+            if entry.asks_for(pod_node(pod)) and not pod_ready(pod) and not self._why_down(pod_node(pod))
+        ]
 
     def summary(self) -> list[dict[str, Any]]:
         return [entry.summary() for entry in self._sets]
@@ -112,6 +122,9 @@ class DaemonSetSnapshot:
     def reasons(self) -> list[tuple[str, str]]:
         """Lines (who, why) for all that is unfinished; reads events and logs."""
         lines, told = [], set()
+        if self._missing and not self.nodes:
+            with contextlib.suppress(NpuError):  # what they would explain is a failure already
+                self.nodes = self._cluster.nodes()
         for daemonset in self._sets:
             if daemonset.object is None:
                 lines.append((daemonset.label, "there is no such DaemonSet"))
@@ -119,7 +132,8 @@ class DaemonSetSnapshot:
                 lines.append((daemonset.label, "the controller manager has not seen the change yet: is it running?"))
             unfinished = daemonset.unfinished_nodes()
             for name in unfinished:
-                lines.append((name, "%s: %s" % (daemonset.label, self._why_not_ready(daemonset, name))))
+                why, down = "%s: %s" % (daemonset.label, self._why_not_ready(daemonset, name)), self._why_down(name)
+                lines.append((name, "%s; %s" % (down, why) if down else why))
                 told.add(name)
             if daemonset.object is not None and daemonset.observed and not unfinished and not daemonset.complete:
                 lines.append((daemonset.label, daemonset.counts()))
@@ -139,6 +153,24 @@ class DaemonSetSnapshot:
         if namespace not in self._pods:
             self._pods[namespace] = self._cluster.list("/api/v1/namespaces/%s/pods" % namespace)
         return self._pods[namespace]
+
+    def _newest_hash(self, namespace: str, uid: str) -> str | None:
+        """Of the present template of the DaemonSet with that UID; None for a user who may not list revisions."""
+        if namespace not in self._revisions:
+            try:
+                found = self._cluster.list("/apis/apps/v1/namespaces/%s/controllerrevisions" % namespace)
+            except kube_client.Forbidden:
+                found = []
+            self._revisions[namespace] = found
+        mine = [item for item in self._revisions[namespace] if _is_of(item, uid)]
+        newest: Object = max(mine, key=lambda item: item.get("revision") or 0, default={"metadata": {}})
+        return kube_client.labels(newest).get(_HASH)
+
+    def _why_down(self, name: str | None) -> str | None:
+        """Why nothing comes of that node, None if something may."""
+        node = self.nodes.get(name or "")
+        ready, why = kube_client.node_ready(node) if node else (True, None)
+        return None if ready else "the node is not Ready: %s" % (why or "").rstrip(".")
 
     def _offers(self, entry: Object) -> int:
         node = self.nodes.get(entry["name"])
@@ -169,7 +201,9 @@ class DaemonSetSnapshot:
             events = self._events_of(daemonset.namespace, daemonset.object["metadata"]["uid"])
             return why_no_pod(daemonset.object, node, events)
         events = self._events_of(daemonset.namespace, pod["metadata"]["uid"])
-        return "its pod " + why_pod_not_ready(pod, events, self._last_log_line(pod))
+        # The kubelet has the log.
+        log_line = "" if self._why_down(name) else self._last_log_line(pod)
+        return "its pod " + why_pod_not_ready(pod, events, log_line)
 
     def _why_short(self, entry: Object) -> str:
         node = self.nodes.get(entry["name"])
@@ -179,9 +213,9 @@ class DaemonSetSnapshot:
         each = self._devices_per_chip(entry)
         if each > 1:
             text += " chips that are offered %d times each" % each
-        ready, why = kube_client.node_ready(node)
-        if not ready:
-            return "%s; the node is not Ready: %s" % (text, why)
+        down = self._why_down(entry["name"])
+        if down:
+            return "%s; it %s" % (down, text)
         for daemonset in self._sets:
             pod = daemonset.pod_on(entry["name"])
             if pod is not None and daemonset.is_plugin:
@@ -196,21 +230,19 @@ class DaemonSetSnapshot:
 
 
 class DaemonSet:
-    """One DaemonSet with its pods; ``object`` is None when it does not exist."""
+    """One DaemonSet with its pods; ``object`` is None when it does not exist. ``newest_hash(namespace, uid)``: its template's."""
 
-    def __init__(self, wanted: Object, daemonset: Object | None, pods: Objects) -> None:
+    def __init__(
+        self, wanted: Object, daemonset: Object | None, pods: Objects, newest_hash: Callable[[str, str], str | None]
+    ) -> None:
         self.namespace = wanted["namespace"]
         self.name = wanted["name"]
         self.label = "DaemonSet %s/%s" % (self.namespace, self.name)
         self.object = daemonset
-        self._wanted_nodes = wanted.get("nodes")
+        self._wanted_nodes: set[str] | None = None if wanted.get("nodes") is None else set(wanted["nodes"])
+        self._newest_hash = newest_hash
         uid = daemonset["metadata"]["uid"] if daemonset else None
-        self._pods = [
-            pod
-            for pod in pods
-            if any(owner["uid"] == uid for owner in pod["metadata"].get("ownerReferences") or [])
-            and not pod["metadata"].get("deletionTimestamp")
-        ]
+        self._pods = [pod for pod in pods if _is_of(pod, uid) and not pod["metadata"].get("deletionTimestamp")]
 
     @property
     def _status(self) -> Object:
@@ -232,8 +264,18 @@ class DaemonSet:
 
     @property
     def complete(self) -> bool:
+        """Whether nothing is missing but pods of ``unfinished_nodes``."""
+        if self._wanted_nodes is not None:
+            return self.observed
         desired = self._status.get("desiredNumberScheduled", 0)
         return self.observed and self._all_updated and self._status.get("numberAvailable", 0) >= desired
+
+    @property
+    def done(self) -> int:
+        """Grows while pods become ready."""
+        if self._wanted_nodes is None or self.object is None:
+            return self.ready
+        return len(self._wanted_nodes) - len(self.unfinished_nodes())
 
     @property
     def _all_updated(self) -> bool:
@@ -252,8 +294,15 @@ class DaemonSet:
             return []
         if self._all_updated:
             return list(self._pods)
-        generation = (self.object["metadata"].get("annotations") or {}).get(_GENERATION)
-        return [pod for pod in self._pods if (pod["metadata"].get("labels") or {}).get(_POD_GENERATION) == generation]
+        generation = kube_client.annotations(self.object).get(_GENERATION)
+        # If a template was changed and changed back, the pods that kept it have the number of an earlier generation.
+        newest = self._newest_hash(self.namespace, self.object["metadata"]["uid"])
+        return [
+            pod
+            for pod in self._pods
+            if kube_client.labels(pod).get(_POD_GENERATION) == generation
+            or (newest is not None and kube_client.labels(pod).get(_HASH) == newest)
+        ]
 
     def pod_on(self, node: str) -> Object | None:
         for pod in self._pods:
@@ -261,12 +310,16 @@ class DaemonSet:
                 return pod
         return None
 
+    def asks_for(self, node: str | None) -> bool:
+        """Whether the pod on that node counts."""
+        return self._wanted_nodes is None or node in self._wanted_nodes
+
     def unfinished_nodes(self) -> list[str]:
         """Nodes that should have a ready, up to date pod and have none."""
         if self.object is None:
             return []
         done = {pod_node(pod) for pod in self.new_pods() if pod_ready(pod)}
-        wanted = {*(self._wanted_nodes or []), *map(pod_node, self._pods)}
+        wanted = set(map(pod_node, self._pods)) if self._wanted_nodes is None else self._wanted_nodes
         return sorted(name for name in wanted - done if name is not None)
 
     def summary(self) -> dict[str, Any]:
@@ -283,6 +336,12 @@ class DaemonSet:
 
 # Of a DaemonSet and its pods. The images do not tell: a webhook may have changed those of the pods.
 _GENERATION, _POD_GENERATION = "deprecated.daemonset.template.generation", "pod-template-generation"
+# Of pods and ControllerRevisions.
+_HASH = "controller-revision-hash"
+
+
+def _is_of(item: Object, uid: str | None) -> bool:
+    return any(owner["uid"] == uid for owner in item["metadata"].get("ownerReferences") or [])
 
 
 def _images(pod_or_template: Object) -> list[str]:

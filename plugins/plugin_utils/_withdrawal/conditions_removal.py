@@ -5,11 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import agent_conditions as kube_agent_conditions
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import client as kube_client
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.retry import Clock
-from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import AnyCluster, Object
 from ansible_collections.npuops.ascend.plugins.plugin_utils._mindcluster import component_names
 
 _CLOCK = Clock()
@@ -18,20 +21,25 @@ _INTERVAL = 1.0
 
 def remove_all(cluster: AnyCluster, namespace: str, timeout: float, check_mode: bool = False, clock: Clock = _CLOCK) -> list[str]:
     """Remove their conditions from all Nodes, each when its agent's pod has ended; phrases of what was (or would be) done.
+    On a node that is not Ready, no pod ends: it is not waited for.
 
     Raises NpuError with all that failed, a pod that does not end within ``timeout`` seconds among it, when everything else is done.
     """
-    left = [node["metadata"]["name"] for node in cluster.each("/api/v1/nodes") if kube_agent_conditions.of(node)]
+    nodes = [node for node in cluster.each("/api/v1/nodes") if kube_agent_conditions.of(node)]
+    left, down = [node["metadata"]["name"] for node in nodes], _down(nodes)
     each = AllOf()
     deadline = clock.monotonic() + timeout
     while left:
+        is_late = clock.monotonic() >= deadline
+        if is_late:  # one may have gone down meanwhile
+            down = _down(cluster.each("/api/v1/nodes"))
         # The agent would write it again.
         pods = {} if check_mode else _agents(cluster, namespace)
         for name in left:
-            if name not in pods:
+            if name not in pods or name in down:
                 each.do("node %s" % name, kube_agent_conditions.remove, cluster, name, check_mode)
-        left = [name for name in left if name in pods]
-        if left and clock.monotonic() >= deadline:
+        left = [name for name in left if name in pods and name not in down]
+        if left and is_late:
             for name in left:
                 each.do("node %s" % name, _fail, pods[name], timeout)
             break
@@ -39,6 +47,11 @@ def remove_all(cluster: AnyCluster, namespace: str, timeout: float, check_mode: 
             clock.sleep(_INTERVAL)
     each.check()
     return each.results
+
+
+def _down(nodes: Iterable[Object]) -> set[str]:
+    """The names of those that are not Ready."""
+    return {node["metadata"]["name"] for node in nodes if not kube_client.node_ready(node)[0]}
 
 
 def _fail(pod: str, timeout: float) -> None:

@@ -195,15 +195,100 @@ def test_nodes_that_cannot_tell_are_not_waited_for(api, why):
     assert api.running()["a"] == NEW and is_kubernetes_own(api)
 
 
-def test_a_node_that_goes_meanwhile_is_said(api):
+def goes_down(api, *names, image=NEW, seconds=3):
+    """What lets those hosts go down so many seconds after they began to run that image."""
+    since = {}
+
     def then(_second):
-        if api.deleted:
-            api.objects[NODES]["a"]["status"]["conditions"][0]["status"] = "Unknown"
+        for item in api.objects[PODS].values():
+            name = item["spec"]["nodeName"]
+            if name in names and item["spec"]["containers"][0]["image"] == image and item["status"].get("containerStatuses"):
+                since.setdefault(name, api.now)
+                if api.now - since[name] >= seconds:
+                    api.objects[NODES][name]["status"]["conditions"][0]["status"] = "Unknown"
+                    item["status"]["conditions"][0]["status"] = "False"
+
+    return then
+
+
+def down(api):
+    return [name for name, item in api.objects[NODES].items() if item["status"]["conditions"][0]["status"] != "True"]
+
+
+# Before its pod counts as one that works, and after.
+@pytest.mark.parametrize(
+    "seconds, told", [(3, "b is not waited for any more: NotReady"), (28, "b became NotReady after its pod was replaced")]
+)
+def test_a_node_that_goes_meanwhile_is_said(api, seconds, told):
+    """By chance: the template works on another one."""
+    said = []
+    bring_about(api, said=said, then=goes_down(api, "b", seconds=seconds))
+    assert sum(told in line for line in said) == 1
+    assert [api.running()[name] for name in ("a", "c")] == [NEW, NEW] and is_kubernetes_own(api)
+
+
+def test_a_component_that_takes_its_host_down_comes_to_no_second_one(api):
+    message = failure(api, then=goes_down(api, *FLEET), timeout=300)
+    assert "it does not work on a: NotReady since its pod was replaced (kubelet is posting ready status)" in message
+    assert down(api) == ["a"] and api.running() == {"b": OLD, "c": OLD} and is_kubernetes_own(api) and image_of(api) == OLD
+    assert len(api.deleted) == 2, "a host that comes up again does not start it again"
+    api.objects[NODES]["a"]["status"]["conditions"][0]["status"] = "True"
+    api.settle()
+    assert api.running() == dict.fromkeys(FLEET, OLD)
+
+
+@pytest.mark.parametrize("at_once, most", [("1", 4), ("3", 4)])
+def test_a_host_that_goes_down_after_it_seemed_to_work(at_once, most):
+    """Kubernetes tells of it 40 seconds later. Until then, the node is as one that works."""
+    with DaemonSetApi() as api:
+        names = ["n%d" % number for number in range(8)]
+        api.fleet(*names)
+        bring_about(api, OLD)
+        api.settle()
+        message = failure(api, then=goes_down(api, *names, seconds=40), at_once=at_once, timeout=300)
+        assert "it does not work on n0, n1" in message and 2 <= len(down(api)) <= most
+        api.settle()
+        assert set(api.running().values()) == {OLD} and is_kubernetes_own(api)
+
+
+def test_a_host_that_went_down_did_not_work(api):
+    """As long as it seemed to, the next one was taken."""
+    api.per_node["b", NEW] = "hangs"
+    assert "it does not work on a: NotReady since" in failure(api, then=goes_down(api, "a", seconds=28), timeout=300)
+    assert len(api.deleted) == 4, "both have the previous template again"
+    assert api.running() == {"b": OLD, "c": OLD} and is_kubernetes_own(api)
+
+
+def test_a_node_that_is_down_with_the_previous_pod_says_nothing(api):
+    """An earlier run was killed before it replaced that."""
+    assert killed(api, NEW, 3, done=False) and not api.deleted
+    api.objects[NODES]["a"]["status"]["conditions"][0]["status"] = "Unknown"
+    bring_about(api)
+    assert [api.running()[name] for name in ("b", "c")] == [NEW, NEW] and is_kubernetes_own(api)
+
+
+def test_a_node_that_is_down_for_its_maintenance_proves_nothing(api):
+    lose = goes_down(api, "a")
+
+    def then(second):
+        lose(second)
+        if down(api):
+            api.objects[NODES]["a"]["metadata"]["annotations"]["npuops.ascend/maintenance"] = "{}"
 
     said = []
     bring_about(api, said=said, then=then)
-    assert any("a is not waited for any more: NotReady" in line for line in said)
-    assert [api.running()[name] for name in ("b", "c")] == [NEW, NEW]
+    assert any("a is not waited for any more: in maintenance" in line for line in said)
+    assert [api.running()[name] for name in ("b", "c")] == [NEW, NEW] and is_kubernetes_own(api)
+
+
+def test_without_a_node_that_works_it_is_no_success(api):
+    def then(_second):
+        if api.deleted:
+            for item in api.objects[NODES].values():
+                item["metadata"]["annotations"]["npuops.ascend/maintenance"] = "{}"
+
+    assert "it was not seen to work on any node: a (in maintenance)" in failure(api, then=then)
+    assert is_kubernetes_own(api) and image_of(api) == OLD
 
 
 def test_where_nothing_works_kubernetes_replaces_all(api):
@@ -328,6 +413,48 @@ def test_a_run_that_stalls_loses_the_rollout(api):
     first.end()
     assert "the run" in str(first.error) or "Another client changed" in str(first.error)
     assert api.running() == dict.fromkeys(FLEET, NEW) and is_kubernetes_own(api)
+
+
+def test_the_next_run_sees_that_a_host_went_down_with_it(api):
+    first = Steps(rollout, api, definition(NEW), "run-1")
+    first.go_on_until(lambda: len(api.deleted) == 1)
+    api.pass_time(5)
+    api.objects[NODES]["a"]["status"]["conditions"][0]["status"] = "Unknown"
+    assert "it does not work on a: NotReady since" in failure(api, run="run-2")
+    assert down(api) == ["a"] and is_kubernetes_own(api) and image_of(api) == OLD
+    first.end()
+
+
+def test_the_next_run_sees_first_whether_it_works_on_another_node(api):
+    """Which an earlier run knew."""
+    first = Steps(rollout, api, definition(NEW), "run-1")
+    first.go_on_until(lambda: len(api.deleted) == 2)
+    api.pass_time(5)
+    api.objects[NODES]["b"]["status"]["conditions"][0]["status"] = "Unknown"
+    said, began, taken = [], api.now, []
+    bring_about(api, said=said, run="run-2", then=lambda second: taken.append(second - began) if len(api.deleted) > 2 else None)
+    assert any("b is not waited for any more: NotReady" in line for line in said)
+    assert taken[0] >= 30 + SETTLE_SECONDS, "before that, c is not taken"
+    assert [api.running()[name] for name in ("a", "c")] == [NEW, NEW] and is_kubernetes_own(api)
+    first.end()
+
+
+@pytest.mark.parametrize("begun", [False, True], ids=["by this run", "by a run that was killed, too"])
+def test_what_an_earlier_run_began_and_this_one_takes_back_is_a_change(api, begun):
+    first = Steps(rollout, api, definition(NEW), "run-1")
+    first.go_on_until(lambda: len(api.deleted) == 1)
+    if begun:
+        second = Steps(rollout, api, definition(OLD), "run-2")
+        second.go_on_until(lambda: json.loads(daemonset(api)["metadata"]["annotations"][ANNOTATION])["direction"] == "back")
+    run = rollout(api, definition(OLD), run="run-3")
+    change = run.bring_about()
+    assert (change["action"], change["label"]) == ("change", "DaemonSet npu-operator/plugin")
+    if not begun:
+        told = {"daemonset": "npu-operator/plugin", "from": NEW, "to": OLD, "nodes": 3, "first": "a", "not_waited_for": []}
+        assert run.told == [told]
+    assert api.running() == dict.fromkeys(FLEET, OLD) and is_kubernetes_own(api)
+    assert bring_about(api, OLD) is None
+    first.end()
 
 
 class Disturbed:

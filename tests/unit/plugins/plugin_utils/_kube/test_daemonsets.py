@@ -16,6 +16,7 @@ NODES = "/api/v1/nodes"
 SETS = "/apis/apps/v1/namespaces/npu-operator/daemonsets"
 PODS = "/api/v1/namespaces/npu-operator/pods"
 EVENTS = "/api/v1/namespaces/npu-operator/events"
+REVISIONS = "/apis/apps/v1/namespaces/npu-operator/controllerrevisions"
 IMAGE = "registry.example/plugin:v7.3.0"
 CHIPS = "huawei.com/Ascend910"
 LABELS = {"accelerator": "huawei-Ascend910"}
@@ -26,6 +27,7 @@ WANTED = ({"namespace": "npu-operator", "name": "plugin", "nodes": ["a"]},)
 def api():
     with ApiServer() as server:
         server.put(NODES, node("a", labels=LABELS))
+        server.objects[REVISIONS] = {}
         yield server
 
 
@@ -242,7 +244,7 @@ def test_a_webhook_that_changes_the_images_of_pods_does_not_make_them_old(api, c
     """As those that rewrite registries, or add a container, do."""
     api.put(SETS, daemonset(desired=2, updated=1))
     api.put(PODS, pod(ready=True, image="mirror.example/plugin:v7.3.0"))
-    assert "a: DaemonSet" not in failure(cluster)
+    wait(cluster)
     api.put(SETS, daemonset())
     wait(cluster)
 
@@ -260,6 +262,82 @@ def test_a_registry_that_is_down_is_waited_for(api, cluster):
     clock = Clock()
     assert "its pod cannot get its image %s: dial tcp: i/o timeout" % IMAGE in failure(cluster, clock=clock)
     assert clock.now == 5
+
+
+# --- nodes that are down ---
+
+
+def dead(name="dead"):
+    return node(name, labels=LABELS, ready=False)
+
+
+BAD_IMAGE = container({"reason": "ImagePullBackOff", "message": "x: not found"})
+
+
+def test_a_dead_node_that_is_not_asked_for_is_not_waited_for(api, cluster):
+    """It keeps its pod, and its place in the status of the DaemonSet."""
+    api.put(NODES, dead())
+    api.put(SETS, daemonset(desired=2, ready=1, updated=1))
+    api.put(PODS, pod(ready=True), pod("q", on="dead", template=1, containerStatuses=[container()]))
+    clock = Clock()
+    wait(cluster, clock)
+    assert clock.now == 0
+    # Each look asks for the DaemonSet, lists pods and nodes, and, where not all pods are new, the revisions.
+    assert len([path for _method, path in api.requests if path.startswith(("/api/v1/", "/apis/apps/"))]) == 4
+    assert "DaemonSet npu-operator/plugin: its pod is" in failure(cluster, wanted=[dict(WANTED[0], nodes=None)])
+
+
+def test_an_image_that_others_cannot_get_is_not_the_end(api, cluster):
+    api.put(NODES, node("b", labels=LABELS), dead())
+    api.put(SETS, daemonset(desired=3, ready=0))
+    bad = {"phase": "Pending", "containerStatuses": [BAD_IMAGE]}
+    api.put(PODS, pod(), pod("q", on="b", **bad), pod("r", on="dead", **bad))
+
+    def then(second):
+        if second == 3:
+            api.put(PODS, pod(ready=True))
+
+    clock = Clock(then)
+    wait(cluster, clock)
+    assert clock.now == 3
+    # What a kubelet said before it was gone is no reason to give up, either.
+    clock = Clock()
+    assert "did not finish" in failure(cluster, clock=clock, wanted=[dict(WANTED[0], nodes=["dead"])]) and clock.now == 5
+    assert "cannot finish" in failure(cluster, wanted=[dict(WANTED[0], nodes=["b"])])
+
+
+@pytest.mark.parametrize("nodes", [["a", "dead"], None])
+def test_that_a_node_is_down_is_said_first(api, cluster, nodes):
+    api.put(NODES, dead())
+    api.put(SETS, daemonset(desired=2, ready=1))
+    api.put(PODS, pod(ready=True), pod("q", on="dead", phase="Running", containerStatuses=[container()]))
+    api.requests.clear()
+    told = failure(cluster, wanted=[dict(WANTED[0], nodes=nodes)])
+    why = "the node is not Ready: Kubelet stopped posting node status; DaemonSet npu-operator/plugin: its pod is Running"
+    assert "\n  dead: %s" % why in told
+    assert not any(path.endswith("/log") for _method, path in api.requests), "its kubelet would have the log"
+    told = failure(cluster, wanted=[], nodes=[{"name": "dead", "resource": CHIPS, "count": 8}])
+    assert "dead: the node is not Ready: Kubelet stopped posting node status; it offers 0 of %s, the host has 8" % CHIPS in told
+
+
+def revision(number, label):
+    metadata = {"name": label, "labels": {"controller-revision-hash": label}, "ownerReferences": [{"uid": "ds"}]}
+    return {"metadata": metadata, "revision": number}
+
+
+def test_pods_that_kept_a_restored_template_are_up_to_date(api, cluster):
+    """A rollout has changed the template and changed it back, which no pod got but that of a node that went down."""
+    api.put(NODES, dead())
+    api.put(SETS, daemonset(desired=2, ready=1, updated=1))
+    kept, lost = pod(ready=True, template=0), pod("q", on="dead", template=1)
+    kept["metadata"]["labels"]["controller-revision-hash"] = "old"
+    lost["metadata"]["labels"]["controller-revision-hash"] = "bad"
+    api.put(PODS, kept, lost)
+    api.put(REVISIONS, revision(3, "old"), revision(2, "bad"))
+    wait(cluster)
+    # For a user who may not list revisions, only the number tells.
+    api.faults["GET", REVISIONS] = (403, 'cannot list resource "controllerrevisions" in API group "apps"')
+    assert "a: DaemonSet npu-operator/plugin: its pod is" in failure(cluster)
 
 
 def test_failed_mount(api, cluster):

@@ -88,6 +88,27 @@ def test_an_agent_that_does_not_end_is_named_and_keeps_no_other_node(api, cluste
     assert (conditions(api, "a"), conditions(api, "b")) == (["Ready", TYPE], ["Ready"])
 
 
+def test_a_node_that_is_down_is_not_waited_for(api, cluster):
+    """Its agent's pod stays there as one that ends."""
+    dead = with_condition("a")
+    dead["status"]["conditions"][0]["status"] = "Unknown"
+    api.put(NODES, dead, with_condition("b"))
+    api.put(PODS, agent("stays", "a"))
+    clock = Clock()
+    assert len(conditions_removal.remove_all(cluster, "npu-operator", 5, clock=clock)) == 2
+    assert (conditions(api, "a"), conditions(api, "b"), clock.seconds) == (["Ready"], ["Ready"], 0)
+
+
+def test_a_node_that_goes_down_meanwhile_is_no_failure(api, cluster):
+    def goes_down():
+        api.objects[NODES]["a"]["status"]["conditions"][0]["status"] = "Unknown"
+
+    api.put(NODES, with_condition("a"))
+    api.put(PODS, agent("stays", "a"))
+    conditions_removal.remove_all(cluster, "npu-operator", 5, clock=Clock(goes_down))
+    assert conditions(api, "a") == ["Ready"]
+
+
 @pytest.mark.parametrize("check_mode", [False, True])
 def test_the_module(api, check_mode):
     api.put(NODES, with_condition("a"))
