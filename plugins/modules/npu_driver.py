@@ -256,8 +256,6 @@ def remove(module):
         reasons.append("stop the diagnosis of an acceptance")
         if not module.check_mode:
             transient_unit.stop(image_traces.UNIT)
-            if transient_unit.running(image_traces.UNIT):
-                removal.left.append("the diagnosis of an acceptance does not end: see systemctl status %s" % image_traces.UNIT)
     if image_traces.exist():
         reasons.append("remove the ToolBox image of an acceptance")
         try:
@@ -265,6 +263,8 @@ def remove(module):
                 image_traces.clear()
         except NpuError as exc:
             removal.left.append("the ToolBox image of an acceptance is kept: %s" % exc.message)
+    if reasons and not module.check_mode and transient_unit.running(image_traces.UNIT):
+        removal.left.append("the diagnosis of an acceptance does not end: see systemctl status %s" % image_traces.UNIT)
     reasons += removal.plan()
     if not module.check_mode:
         removal.apply()

@@ -99,7 +99,8 @@ class Metrics:
         self.chip_health = Metric(
             "gauge",
             "chip_health",
-            "Health of each chip as npu-smi listed it last; always 1. None while npu-smi does not respond.",
+            "Health of each chip as npu-smi listed it last; always 1. None while the driver is suspended and npu-smi "
+            "does not respond.",
         )
         self.chip_fault = Metric(
             "gauge",

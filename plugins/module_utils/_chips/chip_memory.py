@@ -101,5 +101,5 @@ def problem(count, wanted, remembered, addresses, boot=None):
         accept = "run npuops.ascend.uninstall" + (" and " + accept if wanted else "")
     return (
         "The host has only %s. Check its cards, power and dmesg. To accept that it has %d chips from now on, %s for this "
-        "host" % (missing, count, accept)
+        "host" % (missing if addresses else "%d of %d chips on the PCI bus" % (count, expected), count, accept)
     )

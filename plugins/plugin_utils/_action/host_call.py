@@ -21,7 +21,7 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._data.host_answers i
     View,
     VnpuAnswer,
 )
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostBusy, HostUnreachable
 from ansible_collections.npuops.ascend.plugins.plugin_utils._python import trouble as python_trouble
 
 # Seconds for one call. The record's heartbeat must not get too old meanwhile.
@@ -99,7 +99,7 @@ class HostPort:
         return self._call("npuops.ascend.npu_trial_boot", dict(arguments, root=self._root))
 
     def _call(self, module: str, arguments: dict[str, Any], seconds: int | None = None) -> dict[str, Any]:
-        """The module's result. Raises HostUnreachable, or NpuError with what the module says."""
+        """The module's result. Raises HostUnreachable, HostBusy, or NpuError with what the module says."""
         try:
             result = bounded.call(lambda: self._execute(module, arguments), seconds or LIMIT)
         except (AnsibleConnectionFailure, bounded.TimeIsUp, bounded.Cut) as exc:
@@ -111,7 +111,7 @@ class HostPort:
             raise HostUnreachable(one_line(result.get("msg") or "the connection ended"))
         if result.get("failed") and result.get("busy") is True:
             # Perhaps the module of a call that was cut off, which goes on there.
-            raise HostUnreachable(one_line(result.get("msg")))
+            raise HostBusy(one_line(result.get("msg")))
         if result.get("failed"):
             raise NpuError(python_trouble.explain(result) or result.get("msg") or _without_message(module, result))
         return result

@@ -35,7 +35,7 @@ def why(cluster: AnyCluster, view: DaemonSetView, name: str, before: Mapping[str
 def why_lost(view: DaemonSetView, names: list[str]) -> str:
     """Where and why it does not work, if nodes went down with it."""
     node = view.node(names[-1])
-    said = kube_client.node_ready(node)[1] if node else "no such node in the cluster"
+    said = (kube_client.node_ready(node)[1] or "it is Ready again") if node else "no such node in the cluster"
     what = "NotReady since its pod was replaced (%s). When it is Ready again, it gets the previous template" % printable(said)
     return "%s: %s" % (", ".join(names), what)
 

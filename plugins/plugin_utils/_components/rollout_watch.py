@@ -74,9 +74,11 @@ class Watch:
 
     @property
     def takes_hosts_down(self) -> bool:
-        """Whether the template is to blame for ``lost``. One node may go down by chance, where the template works on another."""
+        """Whether the template is to blame for ``lost``. One node, and one of a hundred, may go down by chance, where the template
+        works on another."""
         # Whether one of them works may be known in some seconds.
-        return len(self.lost) > 1 or bool(self.lost and not self.proved and not self._works)
+        unproved = not self.proved and self._works.keys() <= set(self.lost)
+        return len(self.lost) > 1 + len(self._proved_on) // 100 or bool(self.lost and unproved)
 
     def has_template(self, name: str) -> bool:
         """Whether the pod on that node needs no replacement."""

@@ -78,6 +78,14 @@ class Port(Protocol):
 class HostUnreachable(NpuError):
     """No connection to the host."""
 
+    told = "the host does not answer"
+
+
+class HostBusy(HostUnreachable):
+    """The host answers that another call, perhaps one that was cut off, still does what this one is to do."""
+
+    told = "the host is busy"
+
 
 class NotBack(NpuError):
     """The host did not come back from its reboot in time."""
@@ -149,10 +157,11 @@ class HostSide:
                 answer = call()
             except HostUnreachable as exc:
                 if self._clock.monotonic() >= deadline:
-                    raise HostUnreachable("The host did not answer for %d s: %s" % (retry_seconds, exc.message))
+                    what = "The host was busy for" if isinstance(exc, HostBusy) else "The host did not answer for"
+                    raise HostUnreachable("%s %d s: %s" % (what, retry_seconds, exc.message))
                 if not said:
                     text = "until it does" if retry_seconds == kube_retry.limit(0) else "for %d s" % retry_seconds
-                    self._say("the host does not answer (%s); trying %s" % (exc.message.rstrip("."), text))
+                    self._say("%s (%s); trying %s" % (exc.told, exc.message.rstrip("."), text))
                     said = True
                 self._clock.sleep(POLL * 2)
             else:
@@ -341,7 +350,7 @@ class HostSide:
 
 
 def _unreachable_text(exc: NpuError) -> str:
-    return "the host cannot be reached (%s)" % exc.message.rstrip(".")
+    return "%s (%s)" % (exc.told if isinstance(exc, HostBusy) else "the host cannot be reached", exc.message.rstrip("."))
 
 
 class _Seen:

@@ -98,7 +98,7 @@ def test_on_a_renumbered_bus_no_chip_that_is_there_is_called_missing(before, now
         (7, 7, 8, ["0000:c4:00.0"], None),
         (7, None, 8, ["0000:c4:00.0"], "only 7 of 8 chips: 0000:c4:00.0 is missing from the PCI bus since the boot of " + BOOT),
         (6, None, 8, ["0000:c4:00.0", "0000:c5:00.0"], "0000:c4:00.0, 0000:c5:00.0 are missing"),
-        (7, 8, 0, [], "only 7 of 8 chips are on the PCI bus. Check its cards, power and dmesg. To accept that it has 7 chips from"),
+        (7, 8, 0, [], "only 7 of 8 chips on the PCI bus. Check its cards, power and dmesg. To accept that it has 7 chips from"),
         (8, 7, 8, [], "has 8 chips, but npu_chips is 7"),
         (0, None, 0, [], None),
         (

@@ -15,7 +15,7 @@ import pytest
 from ansible.errors import AnsibleConnectionFailure
 from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._action import host_call
-from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
+from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostBusy, HostUnreachable
 
 
 class Action:
@@ -161,7 +161,7 @@ def test_what_the_module_says(answer, text):
 def test_the_module_of_a_call_that_was_cut_off_goes_on():
     """It may take longer than a call, and holds its lock: the next call is not refused, but asked again."""
     action, host = port({"failed": True, "busy": True, "msg": "Another run is changing the virtual NPUs on this host."})
-    with pytest.raises(HostUnreachable, match="Another run is changing"):
+    with pytest.raises(HostBusy, match="Another run is changing"):
         host.divided([])
     assert len(action.calls) == 1
     with pytest.raises(NpuError) as caught:

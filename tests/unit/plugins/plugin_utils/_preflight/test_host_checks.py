@@ -48,7 +48,7 @@ def test_a_chip_that_is_gone_has_to_be_accepted(count, before, config, words):
             "only 0 of 2 chips: 0000:c4:00.0, 0000:c5:00.0 are missing from the PCI bus since the boot of 2026-11-25T22:00:00Z",
         ),
         (2, {"chips": 2}, "only 0 of 2 chips: 0000:c4:00.0"),
-        (0, {"chips": 8}, "only 0 of 8 chips are on the PCI bus"),
+        (0, {"chips": 8}, "only 0 of 8 chips on the PCI bus"),
         (0, {"chips": 0}, None),
         (0, {}, None),
     ],
