@@ -26,7 +26,7 @@ def chips(agent):
 
 @pytest.fixture
 def port(agent):
-    agent.settings.update({"probe-interval": 0.5, "probe-timeout": 0.4})
+    agent.settings.update({"probe-interval": 2, "probe-timeout": 1.9})
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         agent.settings["metrics-address"] = "127.0.0.1:%d" % probe.getsockname()[1]
