@@ -67,7 +67,7 @@ def _devices(document: dict, host: HostPaths) -> Iterator[str]:
         yield "chip %s has a device node, but no entry" % chip
     absent = sorted(names - chips, key=int)
     # It still describes chips that are missing since install. What containers get of the other chips is the same.
-    if len(absent) > _missing(host):
+    if absent and len(absent) > _missing(host):
         for name in absent:
             yield "chip %s has an entry, but no device node" % name
 

@@ -80,9 +80,8 @@ class Watch:
         self._answered = False  # whether the chips have answered since this agent found the driver in its state
         self._generation = -1
         self._cdi_problems: list = []
-        self._chips: Optional[Sequence[dict]] = (
-            None  # as the last probe that counts found them; None: not known in this state of the driver
-        )
+        # As the last probe that counts found them; None: not known in this state of the driver.
+        self._chips: Optional[Sequence[dict]] = None
         self._listed: Sequence[dict] = ()  # as the last probe that succeeded found them
         self._missing: Optional[str] = None
         self._unwritten: Optional[dict] = None  # what driver-suspended is to say of this wedge, until it could be written
@@ -186,7 +185,7 @@ class Watch:
             self._markers.suspend()
         suspended = self._markers.suspended
         if suspended is None:
-            return  # a single probe that fails is no verdict, about the chips neither
+            return  # a single probe that fails is no verdict, and says nothing of the chips
         self._chips = result.chips
         # One that was ready until now may still have the explanation of an earlier wedge.
         if self._unwritten is None and (state == READY or SINCE not in suspended):

@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import socket
 import stat
 import subprocess
 import sys
@@ -42,6 +43,13 @@ def wait_for(condition, what="condition"):
             return value
         assert time.monotonic() < deadline, "%s did not come true in %g s" % (what, PATIENCE)
         time.sleep(0.02)
+
+
+def free_port():
+    """A port of 127.0.0.1 on which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 def collections_tree(directory):

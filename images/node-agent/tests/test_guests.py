@@ -13,7 +13,7 @@ import socket
 import urllib.request
 
 import pytest
-from fakes import HEALTHY, wait_for
+from fakes import HEALTHY, free_port, wait_for
 from test_wedge_watch import A910, Chips, marker, sample, some_probes
 
 CROWD = 1100
@@ -27,10 +27,9 @@ def chips(agent):
 @pytest.fixture
 def port(agent):
     agent.settings.update({"probe-interval": 2, "probe-timeout": 1.9})
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        agent.settings["metrics-address"] = "127.0.0.1:%d" % probe.getsockname()[1]
-        return probe.getsockname()[1]
+    number = free_port()
+    agent.settings["metrics-address"] = "127.0.0.1:%d" % number
+    return number
 
 
 @pytest.fixture

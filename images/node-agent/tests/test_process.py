@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from fakes import HERE, PATIENCE, Kubelet, wait_for
+from fakes import HERE, PATIENCE, Kubelet, free_port, wait_for
 
 from npu_node_agent import config
 from npu_node_agent.bridge import endpoint_path
@@ -78,9 +78,7 @@ def _listens(port):
 
 def test_pages_on_all_addresses(agent):
     """The kubelet asks for them at the address of the pod, which has either family. Some machines have no IPv6."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     agent.settings["metrics-address"] = ":%d" % port
     agent.start()
     wait_for(lambda: _listens(port))
@@ -91,9 +89,7 @@ def test_pages_on_all_addresses(agent):
 
 
 def test_pages(agent):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     agent.settings["metrics-address"] = "127.0.0.1:%d" % port
     agent.start()
     base = "http://127.0.0.1:%d" % port
@@ -116,9 +112,7 @@ def test_pages(agent):
 @pytest.fixture
 def readiness(agent):
     """Whether the agent says that it is ready; waits until it says anything."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = free_port()
     agent.settings["metrics-address"] = "127.0.0.1:%d" % port
 
     def is_ready():

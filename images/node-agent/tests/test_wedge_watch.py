@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from fakes import CHECKOUT, HEALTHY, PATIENCE, UNHEALTHY, wait_for
+from fakes import CHECKOUT, HEALTHY, PATIENCE, UNHEALTHY, free_port, wait_for
 
 SAMPLES = os.path.join(CHECKOUT, "tests", "unit", "fixtures", "npu-smi")
 A910 = "huawei.com/Ascend910"
@@ -160,7 +160,7 @@ def some_probes(chips, number=4):
     wait_for(lambda: chips.runs() >= before + number)
 
 
-EXPECTED = {"fails": "-8005", "fewer": "lists 2 of 8", "garbage": "cannot parse", "hang": "running for"}
+EXPECTED = {"fails": "-8005", "fewer": "lists 2 of 8", "garbage": "cannot parse", "hang": "running for", "crashes": "SIGSEGV"}
 
 
 @pytest.mark.parametrize("mode", EXPECTED)
@@ -447,11 +447,7 @@ def sample(agent, name):
 
 @pytest.fixture
 def address(agent):
-    import socket
-
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        agent.settings["metrics-address"] = "127.0.0.1:%d" % probe.getsockname()[1]
+    agent.settings["metrics-address"] = "127.0.0.1:%d" % free_port()
 
 
 def test_metrics(agent, address, api, chips, ready, kubelet, plugins, spec):
