@@ -16,29 +16,18 @@ from __future__ import annotations
 
 import argparse
 import collections
-import json
 import os
 import pathlib
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 
-CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(CHECKOUT / "tests"))
+from fleet_run import playbook, publish, run, write_inventory  # isort: skip  (makes the checkout importable)
+from rollout_cluster import Cluster, peak
+from rollout_hosts import Host, Hosts
 
-from support import collection  # noqa: E402, F401  (makes the checkout importable)
+from support.fleet.hosts import NEW, release
+from support.host.registry_server import Registry
 
-# isort: split
-from ansible_collections.npuops.ascend.plugins.plugin_utils._action import bounded  # noqa: E402
-from rollout_cluster import RUN, Cluster, peak  # noqa: E402
-from rollout_hosts import Host, Hosts  # noqa: E402
-
-from support.fleet.hosts import NEW, release  # noqa: E402
-from support.host.registry_server import Registry  # noqa: E402
-
-REPOSITORY, PROFILE = "mlops/ascend-driver", "910b-6.6.0-145.0.4.135-oe2403sp3"
 GOALS = {"ratio": 1.10, "cpu": 2.0, "requests": 125.0, "peak": 200.0, "memory": 60.0}
 
 UNITS = {
@@ -48,67 +37,6 @@ UNITS = {
     "peak": "requests/s at the peak",
     "memory": "MB per node in maintenance",
 }
-
-
-def inventory(cluster: Cluster, registry: Registry, names: list[str]) -> dict:
-    variables = {
-        "ansible_connection": "bench_host",
-        "ansible_python_interpreter": "/usr/bin/python3",
-        "npu_kubernetes_auth": {"host": cluster.address, "api_key": RUN, "ca_cert": str(cluster.ca)},
-        "npu_driver_repository": f"{registry.address}/{REPOSITORY}",
-        "npu_registry_plain_http": True,
-        "npu_upgrade_components": False,
-    }
-    return {"npu_nodes": {"hosts": {name: {"npu_node_name": name} for name in names}, "vars": variables}}
-
-
-class Tree:
-    """Samples the memory of a process with its descendants, where a page that forks share counts once."""
-
-    def __init__(self, process: int) -> None:
-        self.peak = 0.0  # megabytes
-        self._process, self._ended = process, threading.Event()
-        self._thread = threading.Thread(target=self._sample)
-        self._thread.start()
-
-    def end(self) -> None:
-        self._ended.set()
-        self._thread.join()
-
-    def _sample(self) -> None:
-        while not self._ended.wait(1):
-            self.peak = max(self.peak, sum(map(_megabytes, [self._process, *bounded.descendants(self._process)])))
-
-
-def _megabytes(process: int) -> float:
-    try:
-        lines = pathlib.Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-    except OSError:
-        return 0.0
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
-
-
-def run(directory: pathlib.Path, playbook: str, forks: int, **variables: object) -> tuple[float, float, float]:
-    """Wall seconds, CPU seconds and megabytes of a playbook, whose inventory is in the ``directory``, and its output then."""
-    environ = {
-        **os.environ,
-        "ANSIBLE_CONFIG": str(CHECKOUT / "ansible.cfg"),
-        "ANSIBLE_CONNECTION_PLUGINS": str(CHECKOUT / "bench" / "plugins" / "connection"),
-        "ANSIBLE_FORKS": str(forks),
-        "ANSIBLE_NOCOLOR": "1",
-    }
-    command = ["ansible-playbook", "-i", str(directory / "hosts.json"), "npuops.ascend." + playbook, "-e", json.dumps(variables)]
-    with open(directory / (playbook + ".txt"), "wb") as output:
-        begun = time.monotonic()
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environ, cwd=CHECKOUT
-        )
-        tree = Tree(process.pid)
-        _pid, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - begun
-        process.returncode = os.waitstatus_to_exitcode(status)
-        tree.end()
-    return wall, usage.ru_utime + usage.ru_stime, tree.peak
 
 
 def main() -> int:
@@ -136,13 +64,12 @@ def measure(arguments: argparse.Namespace, directory: pathlib.Path, place: pathl
     stuck, broken = set(names[1 : 1 + arguments.stuck]), set(names[-arguments.broken :] if arguments.broken else ())
     directory.mkdir(parents=True, exist_ok=True)
     with Registry() as registry, Cluster(place, arguments.drain, directory / "audit.log") as cluster:
-        layer = {"mediaType": "application/vnd.oci.image.layer.v1.tar+gzip", "digest": "sha256:" + "ab" * 32, "size": 2**20}
-        digest = registry.put_manifest(REPOSITORY, f"{NEW}-{PROFILE}", {"schemaVersion": 2, "layers": [layer]})
+        digest = publish(registry)
         hosts = {name: Host(name, arguments.reboot, lambda host: cluster.told(host.name, host.boot_id, host.up)) for name in names}
         for name in broken:
             hosts[name].broken = {release(NEW, digest)}
         cluster.fill(names, stuck)
-        (directory / "hosts.json").write_text(json.dumps(inventory(cluster, registry, names)), encoding="utf-8")
+        write_inventory(directory, cluster, registry, names)
         os.environ["NPU_BENCH_HOSTS"] = str(place / "hosts")
         with Hosts(place / "hosts", hosts):
             return upgrade(arguments, directory, cluster, hosts)
@@ -156,9 +83,9 @@ def upgrade(arguments: argparse.Namespace, directory: pathlib.Path, cluster: Clu
         "npu_upgrade_max_failures": arguments.broken + 1,
         "npu_upgrade_on_blocked": "defer",
     }
-    nothing = run(directory, "plan", arguments.parallel + 5, **settings)
+    nothing = run(directory, "plan", playbook("plan", **settings), arguments.parallel + 5)
     before = len(cluster.asked())
-    wall, cpu, memory = run(directory, "upgrade", arguments.parallel + 5, **settings)
+    wall, cpu, memory = run(directory, "upgrade", playbook("upgrade", **settings), arguments.parallel + 5)
     asked = cluster.asked()[before:]
     done = sum(host.boots > 0 for host in hosts.values())
     wanted = arguments.nodes - arguments.stuck

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import base64
 import collections
 import contextlib
 import datetime
@@ -18,11 +19,12 @@ import threading
 import time
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from support.kube.big_cluster import big_node
+from support.kube.big_cluster import big_node, big_pod
 
 CHECKOUT = pathlib.Path(__file__).resolve().parent.parent
 PODS_PER_NODE = 3
@@ -58,6 +60,7 @@ class Cluster:
         self._directory, self._drain, self._log = directory, drain, log
         self.address = f"https://127.0.0.1:{free_port()}"
         self.ca = directory / "certs" / "apiserver.crt"
+        self._etcd = ""
         self._processes: list[subprocess.Popen[bytes]] = []
         self._ended = threading.Event()
 
@@ -79,6 +82,7 @@ class Cluster:
     def _start(self) -> None:
         directory, found = self._directory, programs()
         client, peer = (f"http://127.0.0.1:{free_port()}" for _url in range(2))
+        self._etcd = client
         (directory / "tokens.csv").write_text(f"{RUN},{RUN},1,system:masters\n{KUBELETS},{KUBELETS},2,system:masters\n")
         (directory / "audit.json").write_text(json.dumps(AUDIT))
         key = directory / "service-account.key"
@@ -150,11 +154,42 @@ class Cluster:
         with ThreadPoolExecutor(8) as pool:
             list(pool.map(lambda number: self._add(number, names[number], names[number] in stuck), range(len(names))))
 
-    def _add(self, number: int, name: str, stuck: bool) -> None:
+    def fill_at_once(self, names: list[str], pods: int) -> None:
+        """Make the Nodes, each with as many ``pods``, straight in etcd: tens of thousands would take the API server minutes."""
+        now = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        for number, name in enumerate(names):
+            node = self._node(number, name)
+            node["status"]["nodeInfo"].update(bootID="boot-" + name, kernelVersion="6.6", kubeletVersion="v1.37.0")
+            node["status"]["conditions"] = [{"type": "Ready", "status": "True", "reason": "Bench", "lastTransitionTime": now}]
+            found = {"/registry/minions/" + name: node | {"kind": "Node"}}
+            for index in range(pods):
+                pod = big_pod(index * len(names) + number, len(names))
+                pod["spec"]["nodeName"] = name
+                found[f"/registry/pods/{pod['metadata']['namespace']}/{pod['metadata']['name']}"] = pod | {"kind": "Pod"}
+            for item in found.values():
+                item["metadata"] |= {"uid": str(uuid.uuid4()), "creationTimestamp": now}
+            self._put({key: json.dumps(item | {"apiVersion": "v1"}) for key, item in found.items()})
+
+    def _put(self, values: dict[str, str]) -> None:
+        pairs = [
+            {key: base64.b64encode(text.encode()).decode() for key, text in pair}
+            for pair in ((("key", key), ("value", value)) for key, value in values.items())
+        ]
+        body = json.dumps({"success": [{"requestPut": pair} for pair in pairs]}).encode()
+        with urllib.request.urlopen(urllib.request.Request(self._etcd + "/v3/kv/txn", body), timeout=60):
+            pass
+
+    @staticmethod
+    def _node(number: int, name: str) -> Any:
         node = big_node(number)
-        labels = node["metadata"]["labels"] | {"kubernetes.io/hostname": name, "npuops.ascend/components": "enabled"}
-        self.request("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": labels}})
+        node["metadata"]["name"] = name
+        node["metadata"]["labels"] |= {"kubernetes.io/hostname": name, "npuops.ascend/components": "enabled"}
         node["status"]["nodeInfo"]["machineID"] = "machine-" + name
+        return node
+
+    def _add(self, number: int, name: str, stuck: bool) -> None:
+        node = self._node(number, name)
+        self.request("POST", "/api/v1/nodes", {"metadata": {"name": name, "labels": node["metadata"]["labels"]}})
         status = {field: node["status"][field] for field in ("allocatable", "images", "addresses")}
         self._tell(name, "boot-" + name, True, dict(status, capacity=status["allocatable"]))
         for index in range(PODS_PER_NODE):

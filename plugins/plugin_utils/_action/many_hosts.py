@@ -14,6 +14,7 @@ each of them.
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -46,20 +47,55 @@ class Call:
     arguments: dict[str, Any]
 
 
+class _Many:
+    """What the hosts have in common: ``action``, with its loaders; its ``task``, as one of each host; ``built``: what is sent to a
+    host to run a module there, by all that it depends on."""
+
+    def __init__(self, action: ActionBase, passwords: dict[str, str]) -> None:
+        self.action, self.passwords = action, passwords
+        self.built: dict[str, Any] = {}
+        self.task = action._task.copy()  # noqa: SLF001
+        # In ansible-core 2.21, the task already has the connection to the host that it is delegated to.
+        self.task.delegate_to, self.task.connection = None, self.task.play.connection
+
+
+class _Action(HostAction):
+    """Of one of many hosts, nearly all of which are sent the same: to put it together takes a third of the time of a call."""
+
+    def __init__(self, built: dict[str, Any], *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._built = built
+
+    def _configure_module(self, module_name: str, module_args: dict[str, Any], task_vars: dict[str, Any]) -> Any:
+        environment: dict[str, Any] = {}
+        self._compute_environment_string(environment)
+        python = self._templar.template(task_vars.get("ansible_python_interpreter"))
+        discovered = (task_vars.get("ansible_facts") or {}).get("discovered_interpreter_python")
+        local = getattr(self._connection, "_remote_is_local", False)
+        compression = task_vars.get("ansible_module_compression")
+        decides = [module_name, module_args, environment, python, discovered, local, compression]
+        key = json.dumps(decides, sort_keys=True, default=repr)
+        if key not in self._built:
+            built = super()._configure_module(module_name, module_args, task_vars)
+            if self._discovered_interpreter_key:
+                # The Python of this host, which it was asked for just now.
+                return built
+            self._built[key] = built
+        return self._built[key]
+
+
 class _Way(TaskExecutor):
     """The connection to a host as Ansible makes it for a task of that host."""
 
     # Of the class, it is a property in ansible-core 2.21.
     _task = property(lambda self: self._own_task)
 
-    def __init__(self, action: ActionBase, call: Call, passwords: dict[str, str]) -> None:  # pylint: disable=super-init-not-called
-        self._own_task = action._task.copy()  # noqa: SLF001
-        # In ansible-core 2.21, the task already has the connection to the host that it is delegated to.
-        self._own_task.delegate_to, self._own_task.connection = None, self._own_task.play.connection
-        self._loader, self._shared_loader_obj = action._loader, action._shared_loader_obj  # noqa: SLF001
+    def __init__(self, many: _Many, call: Call) -> None:  # pylint: disable=super-init-not-called
+        self._own_task, self._many = many.task, many
+        self._loader, self._shared_loader_obj = many.action._loader, many.action._shared_loader_obj  # noqa: SLF001
         self._host, self._new_stdin, self._connection = call.host, None, None
         self._templar = Templar(loader=self._loader, variables=call.variables)
-        context = PlayContext(play=self._own_task.play, passwords=passwords)
+        context = PlayContext(play=self._own_task.play, passwords=many.passwords)
         context = context.set_task_and_variable_override(task=self._own_task, variables=call.variables, templar=self._templar)
         context.post_validate(templar=self._templar)
         context.remote_addr = context.remote_addr or call.host.address
@@ -74,7 +110,7 @@ class _Way(TaskExecutor):
         self._set_connection_options(variables, templar)
         connection.update_vars(variables)
         ssh_keepalive.add(connection)
-        return HostAction(self._own_task, connection, context, self._loader, templar, self._shared_loader_obj)
+        return _Action(self._many.built, self._own_task, connection, context, self._loader, templar, self._shared_loader_obj)
 
 
 def passwords(play_context: PlayContext, task_vars: Mapping[str, Any], delegate: str) -> dict[str, str]:
@@ -96,7 +132,8 @@ def ask(action: ActionBase, calls: Iterable[Call], secrets: dict[str, str], at_o
     """
     by_name = {call.host.name: call for call in calls}
     late = {"unreachable": True, "msg": "no answer within %d s" % limit}
-    lanes = Lanes(lambda name: _answer(action, by_name[name], secrets), late, limit)
+    many = _Many(action, secrets)
+    lanes = Lanes(lambda name: _answer(many, by_name[name]), late, limit)
     try:
         return lanes.run(by_name, at_once)
     finally:
@@ -105,22 +142,22 @@ def ask(action: ActionBase, calls: Iterable[Call], secrets: dict[str, str], at_o
             bounded.kill_descendants(os.getpid())
 
 
-def _answer(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str, Any]:
+def _answer(many: _Many, call: Call) -> dict[str, Any]:
     """The result, with the warnings of this host: that of the task is for all hosts, and ansible-core 2.21 moves all there."""
     if DeferredWarningContext is None:
-        return _result(action, call, secrets)
+        return _result(many, call)
     # What evaluates a template puts itself on a stack, and finds another thread's on it if it is that of the task.
     AnsibleAccessContext._contextvar.set(AnsibleAccessContext())  # noqa: SLF001
     with DeferredWarningContext(variables={}) as context:
-        answer = _result(action, call, secrets)
+        answer = _result(many, call)
     own = answer.get("warnings")
     own = own if isinstance(own, list) else []
     return dict(answer, warnings=own + [warning for warning in context.get_warnings() if warning not in own])
 
 
-def _result(action: ActionBase, call: Call, secrets: dict[str, str]) -> dict[str, Any]:
+def _result(many: _Many, call: Call) -> dict[str, Any]:
     try:
-        one = _Way(action, call, secrets).action(call.variables)
+        one = _Way(many, call).action(call.variables)
         try:
             return one.answer(call.module, call.arguments, call.variables)
         finally:

@@ -19,6 +19,7 @@ from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import 
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube import quantity as kube_quantity
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.clock import Clock
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.each import AllOf
+from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.pages import Ahead
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.stream import Stream
 from ansible_collections.npuops.ascend.plugins.plugin_utils._kube.types import (
     AnyCluster,
@@ -318,22 +319,29 @@ class Cluster:
         return list(self.each(path, **selectors))
 
     def each(self: Requests, path: str, **selectors: Unpack[Selectors]) -> Iterator[Object]:
-        """The objects at ``path`` one after the other; only one page of them is in memory."""
+        """The objects at ``path`` one after the other; only one page of them is in memory, and the text of the next one."""
         unknown = selectors.keys() - Selectors.__annotations__.keys()
         if unknown:
             raise TypeError("a list has no %s: everything would be listed" % ", ".join(sorted(unknown)))
         token, again = None, False
+        # Of a Cluster only: what stands for one wants to see each request, or has an order of them.
+        asked: Any = getattr(self, "without_retries", None)
+        ahead = Ahead(lambda token: asked.request("get", path, text=True, limit=PAGE, _continue=token, **selectors))
         while True:
-            try:
-                page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
-            except Expired as exc:
-                # After some minutes, a server no longer has the list as it was. It offers the rest as it is now.
-                if again or not exc.token:
-                    raise
-                token, again = exc.token, True
-                continue
-            yield from page.get("items") or []
+            page = ahead.take(token)
+            if page is None:
+                try:
+                    page = self.request("get", path, limit=PAGE, _continue=token, **selectors)
+                except Expired as exc:
+                    # After some minutes, a server no longer has the list as it was. It offers the rest as it is now.
+                    if again or not exc.token:
+                        raise
+                    token, again = exc.token, True
+                    continue
             token, again = page.get("metadata", {}).get("continue"), False
+            if token and isinstance(asked, Cluster):
+                ahead.begin(token)
+            yield from page.get("items") or []
             if not token:
                 return
 

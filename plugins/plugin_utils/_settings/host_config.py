@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -54,7 +56,7 @@ NAMES = (
 
 def complete(config: Mapping[str, Any]) -> dict[str, Any]:
     """``config`` with the defaults; None is what is not set and has no default."""
-    return {name: _default(name) if config.get(name) is None else config[name] for name in NAMES}
+    return {name: copy.deepcopy(_default(name)) if config.get(name) is None else config[name] for name in NAMES}
 
 
 def argument_spec() -> dict[str, dict[str, Any]]:
@@ -76,6 +78,7 @@ def argument_spec() -> dict[str, dict[str, Any]]:
     return spec
 
 
+@functools.lru_cache(maxsize=None)
 def _default(name: str) -> Any:
     default = spec_defaults.default("npu_" + name)
     return None if default in ("", []) else default

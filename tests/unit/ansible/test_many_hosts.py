@@ -63,6 +63,7 @@ def _asked(tmp_path_factory):
     frozen.chmod(0o755)
     hosts = {
         "near": dict(LOCAL, npu_driver_root="", npu_driver_source=None),
+        "elsewhere": dict(LOCAL, npu_driver_root="/srv/ascend"),
         "elevated": dict(LOCAL, ansible_become=True, ansible_become_exe=str(sudo), ansible_become_user="nobody"),
         "canned": canned.answers(
             "canned",
@@ -108,7 +109,7 @@ def test_each_host_has_an_answer_and_the_task_does_not_fail(asked):
     # In ansible-core 2.21, each result says whether it failed.
     keys = ("npu", "failed", "unreachable")
     assert {name: [key for key in keys if answer.get(key, False) is not False] for name, answer in answers.items()} == {
-        "near": ["npu"], "elevated": ["npu"], "canned": ["npu"], "chatty": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
+        "near": ["npu"], "elsewhere": ["npu"], "elevated": ["npu"], "canned": ["npu"], "chatty": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
         "unplugged": ["failed"], "without-python": ["failed"], "frozen": ["unreachable"],
     }  # fmt: skip
 
@@ -125,6 +126,12 @@ def test_each_host_has_an_answer_and_the_task_does_not_fail(asked):
 )
 def test_why_one_has_no_facts(asked, host, told):
     assert told in asked[0][host]["msg"]
+
+
+def test_each_is_asked_with_its_own_options(asked):
+    """What is sent is put together once for all that get the same."""
+    roots = {name: asked[0][name]["npu"]["driver"]["root"] for name in ("near", "elsewhere", "elevated")}
+    assert roots == {"near": "/var/lib/Ascend", "elsewhere": "/srv/ascend", "elevated": "/var/lib/Ascend"}
 
 
 def test_an_answer_is_data_and_without_what_is_about_the_call(asked):

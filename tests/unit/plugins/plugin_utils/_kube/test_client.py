@@ -174,6 +174,21 @@ def test_lists_come_in_pages(api, cluster, monkeypatch):
     assert api.requests.count(("GET", NODES)) == 3
 
 
+def test_a_page_that_fails_ahead_is_requested_again(api, cluster, monkeypatch):
+    monkeypatch.setattr(kube_client, "PAGE", 2)
+    api.put(NODES, *[node("n%d" % number) for number in range(5)])
+    answer, failed = api.answer, []
+
+    def once(method, path, query, body):
+        if query.get("continue") == "2" and not failed:
+            failed.append(query)
+            return 403, {"kind": "Status", "message": "not now"}
+        return answer(method, path, query, body)
+
+    monkeypatch.setattr(api, "answer", once)
+    assert sorted(cluster.nodes()) == ["n0", "n1", "n2", "n3", "n4"] and failed
+
+
 def wanted(name, labels, annotations=None):
     return {"name": name, "labels": labels, "annotations": annotations or {}}
 
