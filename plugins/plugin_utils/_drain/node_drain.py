@@ -174,8 +174,9 @@ class Drain:
             hopeless = [blocker for blocker in found if blocker.kind != BUDGET]
             if hopeless:
                 self._give_up(hopeless)
+            evicted = False
             for pod in _next(pods):
-                self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=pod.uid not in first)))
+                evicted |= self._try(pod, attempts.setdefault(pod.uid, _Attempt(returned=pod.uid not in first)))
                 if self._is_over(started, timeout):
                     break  # with a webhook that hangs each takes half a minute
             if self._is_over(started, timeout):
@@ -187,7 +188,7 @@ class Drain:
             come_back.update((pod.owner_text or pod.label, _how_it_returns(pod)) for pod in pods if pod.uid not in first)
             self._say(_waits_for([pod for pod in pods if pod.uid in first], come_back, timeout))
             refused = any(attempts[pod.uid].last_refusal for pod in pods if pod.uid in attempts and not attempts[pod.uid].accepted)
-            self._pause(started, timeout, soon=refused)
+            self._pause(started, timeout, soon=refused, changed=evicted)
 
     def _is_over(self, started: float, timeout: int) -> bool:
         return timeout > 0 and self._clock.monotonic() - started >= timeout
@@ -199,19 +200,20 @@ class Drain:
         self._say("no longer waits for %s: terminating, but stuck" % _names(pods))
         return True
 
-    def _try(self, pod: Pod, attempt: _Attempt) -> None:
-        """One eviction, unless the server asked to wait longer."""
+    def _try(self, pod: Pod, attempt: _Attempt) -> bool:
+        """One eviction, unless the server asked to wait longer. Return whether it was accepted now."""
         if attempt.accepted or self._clock.monotonic() < attempt.not_before:
-            return
+            return False
         self._beat()
         try:
             eviction.evict(self._cluster, pod)
         except (kube_client.NotFound, kube_client.Conflict):
-            return  # gone, or another pod by that name: the next listing tells
+            return False  # gone, or another pod by that name: the next listing tells
         except kube_client.Refused as exc:
             attempt.refused(exc, self._clock.monotonic())
-            return
+            return False
         attempt.accepted = True
+        return True
 
     def _give_up(self, blockers: Sequence[Blocker], timeout: int | None = None) -> NoReturn:
         head = "%s is not drained" % self._node
@@ -224,12 +226,16 @@ class Drain:
             self._said = sentence
             self._say_to(sentence)
 
-    def _pause(self, started: float, timeout: int, soon: bool = False) -> None:
-        """Sleep until the pods change, or until the next look. ``soon``: that is due also if no pod changes."""
+    def _pause(self, started: float, timeout: int, soon: bool = False, changed: bool = False) -> None:
+        """Sleep until the pods change, or until the next look. ``soon``: that is due also if no pod changes; ``changed``: by this
+        run, since they were listed, which a watch would report at once."""
         now = self._clock.monotonic()
         waited = now - started
         left = max(0.0, timeout - waited) if timeout else float("inf")
         pause = min(pause_after(waited, _LONGEST_PAUSE, self._at_once), left)
+        if changed:
+            self._clock.sleep(min(pause, pause_after(0, at_once=self._at_once)))
+            return
         end = now + (pause if soon else min(_UNCHANGED, left))
         while True:
             self._beat()

@@ -43,7 +43,8 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.slot_watch i
 # Seconds.
 SILENCE_POLL = 5
 _SHORT = 300  # after which who waits for chips to become allocatable gives up if no maintenance is to give any back
-LOOK = 30  # after which a run that waits looks again, at the slots and at its node, although no watch reports a change
+LOOK = 30  # after which a run that waits for a person or an alert looks again, although no watch reports a change
+_LOOK_FOR_SLOT = 60  # the same of one that waits for a slot, at the Lease and at its node: hundreds may wait for hours
 _TURN_PAUSES = 2, 15
 _TURNS = 5  # a second, of those that wait for the same slot
 
@@ -327,7 +328,8 @@ class Beginning:
             pool = None  # it has proved itself on this very node
         # Who goes back is in a hurry.
         soak = self._policy.node_soak if self._request.reason == maintenance_record.UPGRADE_REASON else 0
-        told, when, looked, started = None, 0.0, None, clock.monotonic()
+        told, when, started = None, 0.0, clock.monotonic()
+        looked = started  # when the node was read last
         alone = started  # since when nothing that runs can give back any chip
         while True:
             self._wait_for_alerts()
@@ -349,7 +351,7 @@ class Beginning:
             if why is None:
                 return None
             now = clock.monotonic()
-            if looked is None or now - looked >= LOOK:
+            if now - looked >= _LOOK_FOR_SLOT:
                 # Another run may have begun with this very node.
                 self._check_due(self._log.look())
                 self._check_window()
@@ -363,7 +365,9 @@ class Beginning:
             self._refuse_dead(why.holders)
             self._work.life.beat()
             pause = turn_pause(now - started)
-            self._slots.wait(pause, turn_pause(0), LOOK if why.holders else pause, min(pause, self._request.at_once / _TURNS))
+            self._slots.wait(
+                pause, turn_pause(0), _LOOK_FOR_SLOT if why.holders else pause, min(pause, self._request.at_once / _TURNS)
+            )
 
     def _refuse_dead(self, holders: SlotHolders) -> None:
         """Raise NpuError when dead runs left all of these. The limit leaves another worker of this run the time to take one up."""

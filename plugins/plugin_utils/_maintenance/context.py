@@ -463,7 +463,7 @@ class Work:
 
     def beat(self) -> None:
         """While waiting: show that this run lives. Raises what stops a reboot that is not certain yet: a person or a halt."""
-        self.log.beat()
+        self.log.beat(min(maintenance_record.CALM_BEAT_SECONDS, self.policy.heartbeat_limit / 3))
         record = self.log.record
         if record and not maintenance_record.intended(record) and record["step"] != maintenance_record.CORDON:
             self.may_go_on(self.log.node, record)
