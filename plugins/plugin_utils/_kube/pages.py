@@ -26,7 +26,7 @@ class Ahead:
         self._ask = ask
         self._token: str | None = None
         self._came: tuple[str, str] | None = None  # the last page that came, after its token
-        self._thread = threading.Thread()
+        self._thread: threading.Thread | None = None
 
     def begin(self, token: str) -> None:
         """Request the page, unless it is under way."""
@@ -37,7 +37,7 @@ class Ahead:
 
     def take(self, token: str | None) -> Object | None:
         """The page, when it has come; None if it was not requested, or without success. The next one is requested meanwhile."""
-        if token is None or token != self._token:
+        if self._thread is None or token is None or token != self._token:
             return None
         self._thread.join()
         came, self._came, self._token = self._came, None, None

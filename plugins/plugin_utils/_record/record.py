@@ -59,8 +59,8 @@ TURNED = "turned-back"
 UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON = "upgrade", "rollback", "recovery"
 REASONS = (UPGRADE_REASON, ROLLBACK_REASON, RECOVERY_REASON)
 
-# Seconds. A record is beaten every 10 s where the host is called, every 20 s in a drain, every 30 s while a watch follows the reboot
-# of its host. No host call lasts longer than 60 s.
+# Seconds. A record is beaten every 10 s where the host is called, every 20 s in a drain, every 30 s while a watch follows the
+# reboot of its host. No host call lasts longer than 60 s.
 HEARTBEAT_LIMIT: int = spec_defaults.default("npu_upgrade_heartbeat_limit")
 BEAT_SECONDS = 10
 CALM_BEAT_SECONDS = 20  # where the host is not called

@@ -109,8 +109,8 @@ def test_each_host_has_an_answer_and_the_task_does_not_fail(asked):
     # In ansible-core 2.21, each result says whether it failed.
     keys = ("npu", "failed", "unreachable")
     assert {name: [key for key in keys if answer.get(key, False) is not False] for name, answer in answers.items()} == {
-        "near": ["npu"], "elsewhere": ["npu"], "elevated": ["npu"], "canned": ["npu"], "chatty": ["npu"], "templated": ["failed"], "undefined": ["failed"], "down": ["unreachable"],
-        "unplugged": ["failed"], "without-python": ["failed"], "frozen": ["unreachable"],
+        "near": ["npu"], "elsewhere": ["npu"], "elevated": ["npu"], "canned": ["npu"], "chatty": ["npu"], "templated": ["failed"],
+        "undefined": ["failed"], "down": ["unreachable"], "unplugged": ["failed"], "without-python": ["failed"], "frozen": ["unreachable"],
     }  # fmt: skip
 
 
