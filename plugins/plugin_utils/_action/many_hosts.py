@@ -37,6 +37,10 @@ except ImportError:  # ansible-core 2.18
     DeferredWarningContext = AnsibleAccessContext = None
 
 
+# Each takes some 200 KB.
+_MOST_BUILT = 32
+
+
 @dataclasses.dataclass(frozen=True)
 class Call:
     """A module for a host; ``variables``: the host's, not evaluated."""
@@ -77,8 +81,8 @@ class _Action(HostAction):
         key = json.dumps(decides, sort_keys=True, default=repr)
         if key not in self._built:
             built = super()._configure_module(module_name, module_args, task_vars)
-            if self._discovered_interpreter_key:
-                # The Python of this host, which it was asked for just now.
+            # Not with the Python that this host was asked for just now. And without pipelining, each host is sent its own.
+            if self._discovered_interpreter_key or len(self._built) >= _MOST_BUILT:
                 return built
             self._built[key] = built
         return self._built[key]

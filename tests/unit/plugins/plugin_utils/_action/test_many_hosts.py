@@ -51,7 +51,7 @@ def test_templates_of_two_hosts_are_evaluated_side_by_side(monkeypatch):
                 first_ended.wait(60)
             return "x"
 
-    def result(_action, _call, _secrets):
+    def result(_many, _call):
         try:
             return {"text": Templar(loader=DataLoader(), variables={"slow": Slow(key=1)}).template(TRUSTED("{{ slow['key'] }}"))}
         except Exception as exc:
@@ -61,5 +61,53 @@ def test_templates_of_two_hosts_are_evaluated_side_by_side(monkeypatch):
 
     monkeypatch.setattr(many_hosts, "_result", result)
     calls = [many_hosts.Call(types.SimpleNamespace(name=name), {}, "m", {}) for name in "ab"]
-    answers = many_hosts.ask(None, calls, {}, 2, PATIENCE)
+    task = types.SimpleNamespace(play=types.SimpleNamespace(connection="ssh"))
+    action = types.SimpleNamespace(_task=types.SimpleNamespace(copy=lambda: task))
+    answers = many_hosts.ask(action, calls, {}, 2, PATIENCE)
     assert {name: answer.get("text") for name, answer in answers.items()} == {"a": "x", "b": "x"}, answers
+
+
+class Host(many_hosts._Action):
+    """One of a host that is reached, without Ansible around it."""
+
+    _templar, _connection = types.SimpleNamespace(template=lambda value: value), None
+
+    def __init__(self, built, discovers=False):  # pylint: disable=super-init-not-called
+        self._built, self._discovered_interpreter_key = built, "discovered_interpreter_python" if discovers else None
+
+    def _compute_environment_string(self, raw_environment_out=None):
+        pass
+
+
+@pytest.fixture(name="builds")
+def _builds(monkeypatch):
+    made = []
+    monkeypatch.setattr(many_hosts.HostAction, "_configure_module", lambda _self, *asked: made.append(asked) or len(made))
+    return made
+
+
+def test_what_hosts_are_sent_is_put_together_once(builds):
+    built = {}
+    variables = {"ansible_python_interpreter": "/usr/bin/python3"}
+    assert [Host(built)._configure_module("npu_facts", {"root": "/"}, dict(variables, host=host)) for host in "abc"] == [1, 1, 1]
+    others = [
+        ("npu_validate", {"root": "/"}, variables),
+        ("npu_facts", {"root": "/srv"}, variables),
+        ("npu_facts", {"root": "/"}, {}),
+        ("npu_facts", {"root": "/"}, {"ansible_facts": {"discovered_interpreter_python": "/opt/python"}}),
+        ("npu_facts", {"root": "/"}, dict(variables, ansible_module_compression="ZIP_STORED")),
+    ]
+    assert [Host(built)._configure_module(*other) for other in others] == [2, 3, 4, 5, 6]
+
+
+def test_a_python_that_was_discovered_is_that_of_one_host(builds):
+    built = {}
+    assert [Host(built, discovers=True)._configure_module("npu_facts", {}, {}) for _host in "ab"] == [1, 2] and not built
+
+
+def test_what_is_kept_of_what_hosts_are_sent_is_bounded(builds):
+    """Without pipelining, the arguments name a directory of the host."""
+    built = {}
+    for number in range(1000):
+        Host(built)._configure_module("npu_facts", {"_ansible_tmpdir": "/tmp/%d" % number}, {})
+    assert len(builds) == 1000 and len(built) < 50
