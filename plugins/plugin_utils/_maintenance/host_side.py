@@ -129,10 +129,10 @@ class HostSide:
         return self._back
 
     def peek(self) -> View | None:
-        """The view now, or None when the host does not answer."""
+        """The view now, or None when the host does not answer, or has no more than an error to tell."""
         try:
             return self._host.view()
-        except HostUnreachable:
+        except NpuError:
             return None
 
     def validate(self, version: str | None) -> Verdict:

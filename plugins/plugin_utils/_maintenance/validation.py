@@ -215,10 +215,11 @@ class Check:
         return least, wanted
 
     def _chips(self, result: Verdict) -> int:
-        """How many chips the host is to offer. If one is gone, a driver on trial was refused before; otherwise the others serve."""
-        there = result.get("chips")
+        """How many chips the host is to offer. If one is gone, a driver on trial was refused before; otherwise the others serve.
+        One that was lost may have come back with the reboot."""
+        there, planned = result.get("chips"), self._work.request.chips
         compared = self._work.log.own.get("chips") is not None or not self._trial
-        return min(there, self._work.request.chips) if there and compared else self._work.request.chips
+        return there if there and (compared or there > planned) else planned
 
     def _devices_per_chip(self) -> int:
         work = self._work

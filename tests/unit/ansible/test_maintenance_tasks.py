@@ -180,6 +180,19 @@ def test_a_task_of_a_hook_may_have_a_limit_of_its_own(tmp_path):
     assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""]
 
 
+def test_the_hook_before_is_not_for_a_node_that_reboots_already(tmp_path):
+    """If it failed there, the driver on trial would be rolled back."""
+    hook = tmp_path / "hook.yml"
+    hook.write_text(json.dumps([{"ansible.builtin.debug": {"msg": "<<hook>>"}}]), encoding="utf-8")
+    for intended in (False, True):
+        (tmp_path / str(intended)).mkdir()
+        answers = {"npu_maintenance": {"*": [dict(UNDER_WAY, intended=intended), {"outcome": "done"}]}}
+        scripted = Scripted(tmp_path / str(intended), answers)
+        done = scripted.run([play(scripted, True)], {"a": {"npu_upgrade_hook_before": str(hook), "ansible_connection": "local"}})
+        assert ("<<hook>>" in done.stdout) is not intended, done.stdout
+        assert [arguments["failure"] for _host, arguments in scripted.calls("npu_maintenance")] == ["", ""], done.stdout
+
+
 def test_a_hook_finds_the_files_beside_it(tmp_path):
     """Whatever their names are: those of the role's task files, and of the collection's playbooks."""
     names = ("main", "report", "validate")

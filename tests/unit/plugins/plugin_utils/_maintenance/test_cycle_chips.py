@@ -177,3 +177,21 @@ def test_a_chip_that_is_gone_after_the_reboot(recovers):
     else:
         assert "its chips are worse than before: the chip 0000:08:00.0 is missing. It is back on" in outcome["reason"]
         bench.assert_rolled_back()
+
+
+@pytest.mark.parametrize("kind", [Bench, Wedged])
+def test_a_chip_that_returns_with_the_reboot_is_no_failure(kind):
+    """It had fallen off the bus when the maintenance was planned."""
+    bench = kind()
+    bench.host.health = ["OK"] * 7
+    offer(bench, 7)
+    choose = bench.host.choose
+
+    def boot():
+        choose()
+        bench.host.health = ["OK"] * 8
+        offer(bench, 8)
+
+    bench.host.choose = boot
+    assert bench.run(order={"chips": 7, "offers": {RESOURCE: 7}})["outcome"] == "done"
+    assert bench.host.boots == 1 and not bench.cordoned and not bench.world.slots()["halted"]

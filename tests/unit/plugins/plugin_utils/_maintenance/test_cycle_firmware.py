@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 
 import pytest
+from ansible_collections.npuops.ascend.plugins.module_utils._host.errors import NpuError
 from ansible_collections.npuops.ascend.plugins.plugin_utils._maintenance.host_side import HostUnreachable
 
 from support.fleet.fake_fleet import NEW, OLD, Fate, Killed
-from support.fleet.maintenance_bench import STATE, TARGET, Bench
+from support.fleet.maintenance_bench import RECORD, STATE, TARGET, Bench
 
 LABEL = "npuops.ascend/firmware-version"
 OLD_FIRMWARE, FIRMWARE = "7.8.0.6.201", "7.8.0.7.220"
@@ -376,3 +377,19 @@ def test_a_rollback_that_takes_over_writes_no_firmware():
         back = {"version": OLD.split("-")[0], "release": OLD}
         Bench.run(bench, "run-2", "done", {"target": back, "reason": "rollback"})
         assert bench.host.writes == before, at
+
+
+def test_a_host_whose_module_fails_is_given_back(monkeypatch):
+    """Its Python is gone with an update of its OS, for example."""
+    bench = FirmwareBench()
+    view = bench.host.view
+
+    def fails(*asked, **named):
+        if bench.cordoned:
+            raise NpuError("exit status 127: python3: not found")
+        return view(*asked, **named)
+
+    monkeypatch.setattr(bench.host, "view", fails)
+    outcome = bench.run(order={"target": dict(TARGET, firmware=FIRMWARE)})
+    assert outcome["outcome"] == "failed" and "python3: not found" in outcome["reason"]
+    assert not bench.cordoned and RECORD not in bench.annotations and not bench.world.slots()["holders"]
