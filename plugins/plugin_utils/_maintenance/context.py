@@ -68,6 +68,7 @@ class Remembered:
     confirmed_its_own: bool = False  # whether the host has confirmed the driver of a record that is to be turned
     asked: bool = False  # whether the intent is this run's own
     boot_id: str | None = None  # of the boot whose driver this run validates
+    uncordons: int = 0  # by others, after each of which this run started over
 
 
 class Uncordoned(Exception):

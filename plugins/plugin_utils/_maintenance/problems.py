@@ -36,6 +36,13 @@ from ansible_collections.npuops.ascend.plugins.plugin_utils._record.outcome impo
     Outcome,
 )
 
+# After that, it is no person who changed their mind.
+_MOST_UNCORDONS = 3
+_UNCORDONED_AGAIN = (
+    "Another client uncordons the node each time. Find it (kubectl get node %(node)s -o yaml --show-managed-fields) and stop it, or"
+    " leave the node out: kubectl label node %(node)s %(skip)s=true"
+)
+
 Problem = Union[Uncordoned, Recovered, NpuError]
 PROBLEMS = (Uncordoned, Recovered, NpuError)
 # Returns the outcome with which the node is let go, or None: the maintenance goes on.
@@ -68,9 +75,15 @@ def _another_host(work: Work, problem: Problem) -> Outcome:
     return work.outcome(FAILED, problem.message) if work.request.purpose.recovers else Ending(work).halt(problem.message)
 
 
-def _start_over(work: Work, problem: Problem) -> None:
+def _start_over(work: Work, problem: Problem) -> Outcome | None:
+    work.remembered.uncordons += 1
+    if work.remembered.uncordons > _MOST_UNCORDONS:
+        return Ending(work).give_back(
+            DEFERRED, _UNCORDONED_AGAIN % {"node": work.request.node, "skip": maintenance_record.LABEL_SKIP}
+        )
     work.say(problem.message)
     work.log.step(maintenance_record.CORDON)
+    return None
 
 
 def _record_again(work: Work, _problem: Problem) -> None:

@@ -934,6 +934,22 @@ def test_a_run_that_has_parked_nothing_writes_no_sign():
     assert seen == []
 
 
+def test_a_client_that_always_uncordons_is_not_fought():
+    bench = Bench()
+    after_write, cordons = bench.world.after_write, []
+
+    def uncordon():
+        after_write()
+        if bench.cordoned and len(cordons) < 100:
+            cordons.append(bench.world.clock.now())
+            bench.uncordon()
+
+    bench.world.after_write = uncordon
+    outcome = bench.run()
+    assert outcome["outcome"] == "deferred" and "kubectl label node npu-a npuops.ascend/skip=true" in outcome["reason"]
+    assert len(cordons) == 4 and not bench.cordoned and RECORD not in bench.annotations and not bench.host.boots
+
+
 def test_the_heart_beats():
     """Never older than the limit, whatever is waited for."""
     bench = Bench(pods=Pods(None, npu=30, others=30, seconds=20))
